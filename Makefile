@@ -1,0 +1,46 @@
+# What to type: `make train`, `make test`, `make check`. Each does the set-up it needs.
+VENV ?= .venv
+BIN := $(VENV)/bin
+ARGS ?=
+SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(shell find kernels -type f)
+CXX_FILES := $(shell find kernels tests -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh')
+
+.PHONY: setup train test test-slow lint check bench stub format clean
+
+setup: $(VENV)/.installed
+
+$(VENV)/.installed: $(SOURCES)
+	@command -v g++ >/dev/null || { echo "g++ is missing: install a C++20 compiler (Debian, Ubuntu: apt install g++)"; exit 1; }
+	@test -x $(BIN)/python || python3 -m venv $(VENV) || { echo "python3 -m venv failed: install Python 3.11 or later with venv (Debian, Ubuntu: apt install python3-venv python3-dev)"; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@
+
+train: setup
+	$(BIN)/python train/run.py $(ARGS)
+
+test: setup
+	$(BIN)/python -m pytest $(ARGS)
+
+test-slow: setup
+	$(BIN)/python -m pytest -m slow $(ARGS)
+
+lint: setup
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/clang-format --dry-run --Werror $(CXX_FILES)
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+check: lint test
+
+# The extension's type stub is committed; run this after a change of kernels/bindings.cpp.
+stub: setup
+	$(BIN)/python -m nanobind.stubgen -m gnn_ibp._kernels -o gnn_ibp/_kernels.pyi
+
+format: setup
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+	$(BIN)/clang-format -i $(CXX_FILES)
+
+clean:
+	rm -rf $(VENV) build dist

@@ -1,0 +1,20 @@
+"""The package's own exceptions, and the wording of errors about unknown names."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class FormatError(ValueError):
+    """Bytes on disk that are damaged, cut short, or of a version this program does not read."""
+
+
+class SettingsError(ValueError):
+    """Settings that contradict each other or what is already there; the message names the remedy."""
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
+    """The message for a `name` that is not among `known`, with the nearest known one where there is one."""
+    names = sorted(known)
+    near = get_close_matches(name, names, n=1)
+    hint = f", did you mean {near[0]!r}?" if near else ";"
+    return f"unknown {kind} {name!r}{hint} known: {', '.join(names)}"

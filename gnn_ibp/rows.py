@@ -1,0 +1,89 @@
+"""Encoded rows in memory: a slab of bytes, the bitmask, and the index of the condensed layout."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+PAD_BYTES = 64
+"""Bytes before the first and after the last row of a slab or file, so that a decoder may load beyond a row."""
+
+GROUP = 32
+"""Rows per base of the index."""
+
+Bytes = NDArray[np.uint8]
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class RowIndex:
+    """Where the rows of the condensed layout begin: a base per `GROUP` rows and a size per row.
+
+    bases: uint64 (ceil(num_rows / GROUP),), bytes from the first row to the first row of each group.
+    sizes: uint16 (uint32 where rows are too long) (num_rows,), stored bytes of a row in multiples of `unit`.
+    align: rows begin at multiples of `align` bytes from the first row.
+    """
+
+    bases: NDArray[np.uint64]
+    sizes: NDArray[np.uint16] | NDArray[np.uint32]
+    unit: int
+    align: int
+
+    @classmethod
+    def from_sizes(cls, size_bytes: NDArray[np.int64], unit: int, align: int, row_bytes: int) -> "RowIndex":
+        """The index of rows of `size_bytes` stored bytes each, back to back at `align` bytes."""
+        aligned = -(-size_bytes // align) * align
+        starts = np.zeros(len(size_bytes) + 1, np.uint64)
+        np.cumsum(aligned, out=starts[1:].view(np.int64))
+        dtype = np.uint16 if row_bytes // unit <= 0xFFFF else np.uint32
+        return cls(starts[:-1:GROUP].copy(), (size_bytes // unit).astype(dtype), unit, align)
+
+    @property
+    def num_rows(self) -> int:
+        return len(self.sizes)
+
+    @property
+    def nbytes(self) -> int:
+        return self.bases.nbytes + self.sizes.nbytes
+
+    @cached_property
+    def rows_bytes(self) -> int:
+        """Bytes from the first row to the end of the last one, alignment included."""
+        if not self.num_rows:
+            return 0
+        last = (self.num_rows - 1) // GROUP
+        return int(self.bases[last]) + int(self.aligned_sizes(slice(last * GROUP, None)).sum())
+
+    def size_bytes(self, rows: slice | Ids = slice(None)) -> NDArray[np.int64]:
+        """Stored bytes of the rows."""
+        return self.sizes[rows].astype(np.int64) * self.unit
+
+    def aligned_sizes(self, rows: slice | Ids = slice(None)) -> NDArray[np.int64]:
+        """Bytes from each row to the next one."""
+        return -(-self.size_bytes(rows) // self.align) * self.align
+
+
+@dataclass(frozen=True)
+class EncodedRows:
+    """Rows as they are stored, in one of the two layouts.
+
+    data:    uint8, `PAD_BYTES` + rows + `PAD_BYTES`.
+    bitmask: uint8 (ceil(num_rows / 8),), row i is bit i % 8 of byte i // 8: 1 = encoded, 0 = raw.
+    index:   None means in place: row i begins at i * row_bytes.
+    """
+
+    data: Bytes
+    bitmask: Bytes
+    index: RowIndex | None
+    num_rows: int
+    row_bytes: int
+
+    @property
+    def nbytes(self) -> int:
+        """All memory held: slab, bitmask and index."""
+        return self.data.nbytes + self.bitmask.nbytes + (self.index.nbytes if self.index else 0)
+
+    def encoded(self) -> NDArray[np.bool_]:
+        """(num_rows,) True where the row is stored encoded."""
+        return np.unpackbits(self.bitmask, count=self.num_rows, bitorder="little").astype(np.bool_)

@@ -1,0 +1,43 @@
+// Encoded rows in memory or in a file: where row i begins, how long it is, whether it is encoded.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gnn_ibp {
+
+struct Extent {
+  uint64_t at;    // bytes from the first row
+  uint64_t size;  // stored bytes; in place: row_bytes
+};
+
+// Condensed: the base of row i's group plus the aligned sizes of the group's rows before i.
+// In place (bases == nullptr): row i begins at i * row_bytes.
+struct RowLayout {
+  static constexpr int64_t kGroup = 32;  // rows per base: their 16-bit sizes fill one cache line
+
+  int64_t num_rows = 0;
+  uint64_t row_bytes = 0;
+  const uint8_t* bitmask = nullptr;   // bit i%8 of byte i/8: 1 = encoded, 0 = raw
+  const uint64_t* bases = nullptr;    // one per group
+  const uint16_t* sizes16 = nullptr;  // one per row, in units; exactly one of these two is set
+  const uint32_t* sizes32 = nullptr;
+  uint64_t unit = 1;   // S
+  uint64_t align = 1;  // rows begin at multiples of this
+
+  bool in_place() const { return bases == nullptr; }
+  bool encoded(int64_t i) const { return bitmask[i >> 3] >> (i & 7) & 1; }
+
+  uint64_t size(int64_t i) const { return (sizes16 ? sizes16[i] : sizes32[i]) * unit; }
+  uint64_t aligned_size(int64_t i) const { return (size(i) + align - 1) / align * align; }
+
+  Extent extent(int64_t i) const {
+    if (in_place()) return {static_cast<uint64_t>(i) * row_bytes, row_bytes};
+    const int64_t first = i / kGroup * kGroup;
+    uint64_t at = bases[i / kGroup];
+    for (int64_t k = first; k < i; ++k) at += aligned_size(k);
+    return {at, size(i)};
+  }
+};
+
+}  // namespace gnn_ibp

@@ -1,0 +1,44 @@
+// The one interface behind which a row format stands: everything else treats an encoded row as bytes.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace gnn_ibp {
+
+// A decoder may load this many bytes before and after a row; slabs and files keep that much padding.
+inline constexpr size_t kPadBytes = 64;
+
+// A row format together with its parameters. Immutable; all members may be called from many threads.
+class RowCodec {
+ public:
+  virtual ~RowCodec() = default;
+
+  size_t row_bytes() const { return row_bytes_; }  // of a raw row
+  size_t unit() const { return unit_; }            // sizes of stored rows are multiples of this
+
+  // Bytes `row` takes when stored; row_bytes() means that encoding does not pay and it is stored raw.
+  virtual size_t stored_size(const uint8_t* row) const = 0;
+
+  // Writes the stored_size(row) bytes of an encoded row. Not to be called for a row that is stored raw.
+  virtual void encode(const uint8_t* row, uint8_t* stored) const = 0;
+
+  // Whether `stored` starts a well-formed encoded row of exactly `size` bytes. Reads no more than `size`
+  // bytes and padding, whatever they hold.
+  virtual bool check(const uint8_t* stored, size_t size) const = 0;
+
+  // The bytes of the well-formed encoded row that `stored` starts with, or 0 where none fits into `limit`
+  // bytes: for the in-place layout, which has no index.
+  virtual size_t announced_size(const uint8_t* stored, size_t limit) const = 0;
+
+  // Writes row_bytes() bytes. The row must have passed check() or announced_size().
+  virtual void decode(const uint8_t* stored, uint8_t* row) const = 0;
+
+ protected:
+  RowCodec(size_t row_bytes, size_t unit) : row_bytes_(row_bytes), unit_(unit) {}
+
+ private:
+  size_t row_bytes_, unit_;
+};
+
+}  // namespace gnn_ibp

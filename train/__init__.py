@@ -1,0 +1,1 @@
+"""Training: the command line, the model and the loop."""
