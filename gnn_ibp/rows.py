@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 PAD_BYTES = 64
-"""Bytes before the first and after the last row of a slab or file, so that a decoder may load beyond a row."""
+"""Bytes before the first and after the last row of a slab or file: a decoder may load beyond a row."""
 
 GROUP = 32
 """Rows per base of the index."""
@@ -36,8 +36,9 @@ class RowIndex:
         aligned = -(-size_bytes // align) * align
         starts = np.zeros(len(size_bytes) + 1, np.uint64)
         np.cumsum(aligned, out=starts[1:].view(np.int64))
-        dtype = np.uint16 if row_bytes // unit <= 0xFFFF else np.uint32
-        return cls(starts[:-1:GROUP].copy(), (size_bytes // unit).astype(dtype), unit, align)
+        units = size_bytes // unit
+        sizes = units.astype(np.uint16) if row_bytes // unit <= 0xFFFF else units.astype(np.uint32)
+        return cls(starts[:-1:GROUP].copy(), sizes, unit, align)
 
     @property
     def num_rows(self) -> int:

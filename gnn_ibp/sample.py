@@ -44,7 +44,7 @@ class Sample:
 
     @property
     def layers(self) -> list[Layer]:
-        """Bipartite layers in the order a model applies them: the first reads all nodes, the last gives the seeds."""
+        """Bipartite layers as a model applies them: the first reads all nodes, the last gives the seeds."""
         layers: list[Layer] = []
         num_dst, num_edges = 0, 0
         for new_dst, new_edges, new_src in zip(
