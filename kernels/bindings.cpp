@@ -1,8 +1,18 @@
 // The only file that knows Python: arrays come as nanobind ndarrays, leave as raw pointers, the GIL released.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
+#include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/vector.h>
 
+#include <memory>
+#include <optional>
+#include <stdexcept>
+
+#include "cpu/encode_rows.h"
+#include "cpu/gather_decode.h"
+#include "cpu/ibp_codec.h"
 #include "cpu/thread_pool.h"
 
 namespace nb = nanobind;
@@ -18,9 +28,146 @@ void bind_threads(nb::module_& m) {
   m.def("num_threads", &num_threads);
 }
 
+// ---- rows: codecs, encoding, decoding by id ---------------------------------------------------------
+
+template <typename T, size_t Dims>
+using In = nb::ndarray<const T, nb::numpy, nb::ndim<Dims>, nb::c_contig, nb::device::cpu>;
+template <typename T, size_t Dims>
+using Out = nb::ndarray<T, nb::numpy, nb::ndim<Dims>, nb::c_contig, nb::device::cpu>;
+
+void require(bool condition, const char* message) {
+  if (!condition) throw std::invalid_argument(message);
+}
+
+// The arrays of gnn_ibp.rows.EncodedRows, held for as long as kernels look into them.
+struct StoredRows {
+  StoredRows(In<uint8_t, 1> data, In<uint8_t, 1> bitmask, std::optional<In<uint64_t, 1>> bases,
+             std::optional<In<uint16_t, 1>> sizes16, std::optional<In<uint32_t, 1>> sizes32, int64_t num_rows,
+             uint64_t row_bytes, uint64_t unit, uint64_t align)
+      : data(data), bitmask(bitmask), bases(bases), sizes16(sizes16), sizes32(sizes32) {
+    require(data.size() >= 2 * kPadBytes, "data is shorter than its padding");
+    require(num_rows >= 0 && bitmask.size() * 8 >= static_cast<size_t>(num_rows), "bitmask is too short");
+    layout.num_rows = num_rows;
+    layout.row_bytes = row_bytes;
+    layout.bitmask = bitmask.data();
+    if (bases) {
+      const size_t num_sizes = sizes16 ? sizes16->size() : sizes32 ? sizes32->size() : 0;
+      require(num_sizes >= static_cast<size_t>(num_rows), "the index has too few sizes");
+      require(bases->size() * RowLayout::kGroup >= static_cast<size_t>(num_rows),
+              "the index has too few bases");
+      require(unit > 0 && align > 0, "unit and align must be positive");
+      layout.bases = bases->data();
+      layout.sizes16 = sizes16 ? sizes16->data() : nullptr;
+      layout.sizes32 = sizes32 ? sizes32->data() : nullptr;
+      layout.unit = unit;
+      layout.align = align;
+    } else {
+      require(num_rows == 0 || row_bytes <= num_bytes() / static_cast<uint64_t>(num_rows),
+              "data is too short");
+    }
+  }
+
+  const uint8_t* first() const { return data.data() + kPadBytes; }
+  uint64_t num_bytes() const { return data.size() - 2 * kPadBytes; }
+
+  In<uint8_t, 1> data;
+  In<uint8_t, 1> bitmask;
+  std::optional<In<uint64_t, 1>> bases;
+  std::optional<In<uint16_t, 1>> sizes16;
+  std::optional<In<uint32_t, 1>> sizes32;
+  RowLayout layout;
+};
+
+void bind_rows(nb::module_& m) {
+  nb::class_<RowCodec>(m, "RowCodec", "A row format with its parameters.")
+      .def_prop_ro("row_bytes", &RowCodec::row_bytes)
+      .def_prop_ro("unit", &RowCodec::unit);
+
+  m.def(
+      "ibp_codec",
+      [](In<uint8_t, 1> mask, In<uint8_t, 1> bitval, int chunk_bits) {
+        require(mask.size() == bitval.size(), "mask and bitval differ in length");
+        return make_ibp_codec(mask.data(), bitval.data(), mask.size(), chunk_bits);
+      },
+      "mask"_a.noconvert(), "bitval"_a.noconvert(), "chunk_bits"_a);
+
+  nb::class_<StoredRows>(m, "StoredRows", "The arrays of gnn_ibp.rows.EncodedRows.")
+      .def(nb::init<In<uint8_t, 1>, In<uint8_t, 1>, std::optional<In<uint64_t, 1>>,
+                    std::optional<In<uint16_t, 1>>, std::optional<In<uint32_t, 1>>, int64_t, uint64_t,
+                    uint64_t, uint64_t>(),
+           "data"_a.noconvert(), "bitmask"_a.noconvert(), "bases"_a.noconvert().none(),
+           "sizes16"_a.noconvert().none(), "sizes32"_a.noconvert().none(), "num_rows"_a, "row_bytes"_a,
+           "unit"_a, "align"_a);
+
+  m.def(
+      "stored_sizes",
+      [](const RowCodec& codec, In<uint8_t, 2> rows, Out<int64_t, 1> sizes) {
+        require(rows.shape(1) == codec.row_bytes(), "rows have another width than the codec's");
+        require(rows.shape(0) == sizes.size(), "sizes and rows differ in length");
+        nb::gil_scoped_release release;
+        stored_sizes(codec, rows.data(), static_cast<int64_t>(rows.shape(0)), sizes.data());
+      },
+      "codec"_a, "rows"_a.noconvert(), "sizes"_a.noconvert());
+
+  m.def(
+      "encode_rows",
+      [](const RowCodec& codec, In<uint8_t, 2> rows, const StoredRows& stored, Out<uint8_t, 1> data) {
+        require(data.data() == stored.data.data(), "data is not that of stored");
+        require(rows.shape(1) == codec.row_bytes() && stored.layout.row_bytes == codec.row_bytes(),
+                "rows have another width than the codec's");
+        require(static_cast<int64_t>(rows.shape(0)) == stored.layout.num_rows, "wrong number of rows");
+        nb::gil_scoped_release release;
+        encode_rows(codec, rows.data(), stored.layout, data.data() + kPadBytes);
+      },
+      "codec"_a, "rows"_a.noconvert(), "stored"_a, "data"_a.noconvert());
+
+  nb::class_<RowSource>(m, "RowSource",
+                        "Encoded rows, their codec and, where not every row is there, its slot.")
+      .def(
+          "__init__",
+          [](RowSource* source, const RowCodec& codec, const StoredRows& stored,
+             std::optional<In<int32_t, 1>> slot_of) {
+            require(stored.layout.row_bytes == codec.row_bytes(),
+                    "the rows have another width than the codec's");
+            new (source) RowSource{&codec, stored.layout, stored.first(), stored.num_bytes(),
+                                   slot_of ? slot_of->data() : nullptr};
+          },
+          "codec"_a, "stored"_a, "slot_of"_a.noconvert().none(), nb::keep_alive<1, 2>(),
+          nb::keep_alive<1, 3>(), nb::keep_alive<1, 4>());
+
+  nb::class_<GatherCounts>(m, "GatherCounts")
+      .def_ro("num_missing", &GatherCounts::num_missing)
+      .def_ro("damaged", &GatherCounts::damaged)
+      .def("hits", [](const GatherCounts& counts, int source) { return counts.hits[source]; })
+      .def("encoded_bytes",
+           [](const GatherCounts& counts, int source) { return counts.encoded_bytes[source]; });
+
+  m.def(
+      "gather_decode",
+      [](In<int64_t, 1> ids, std::optional<In<int64_t, 1>> at, const std::vector<const RowSource*>& sources,
+         Out<uint8_t, 2> out, Out<int64_t, 1> missing_ids, Out<int64_t, 1> missing_at) {
+        const size_t n = ids.size();
+        require(sources.size() <= static_cast<size_t>(kMaxSources), "too many sources");
+        require(missing_ids.size() >= n && missing_at.size() >= n, "the missing lists are too short");
+        require(!at || at->size() == n, "at and ids differ in length");
+        RowSource copies[kMaxSources];
+        for (size_t s = 0; s < sources.size(); ++s) {
+          copies[s] = *sources[s];
+          require(copies[s].codec->row_bytes() == out.shape(1), "out has another width than a source");
+        }
+        nb::gil_scoped_release release;
+        return gather_decode(ids.data(), at ? at->data() : nullptr, static_cast<int64_t>(n), copies,
+                             static_cast<int>(sources.size()), out.shape(1), out.data(), missing_ids.data(),
+                             missing_at.data());
+      },
+      "ids"_a.noconvert(), "at"_a.noconvert().none(), "sources"_a, "out"_a.noconvert(),
+      "missing_ids"_a.noconvert(), "missing_at"_a.noconvert());
+}
+
 }  // namespace
 
 NB_MODULE(_kernels, m) {
   m.doc() = "CPU kernels of gnn_ibp; call them through gnn_ibp.ops.";
   bind_threads(m);
+  bind_rows(m);
 }

@@ -29,7 +29,23 @@ struct RowLayout {
   bool encoded(int64_t i) const { return bitmask[i >> 3] >> (i & 7) & 1; }
 
   uint64_t size(int64_t i) const { return (sizes16 ? sizes16[i] : sizes32[i]) * unit; }
-  uint64_t aligned_size(int64_t i) const { return (size(i) + align - 1) / align * align; }
+  uint64_t aligned_size(int64_t i) const {
+    const uint64_t end = size(i) + align - 1;
+    return (align & (align - 1)) == 0 ? end & ~(align - 1) : end / align * align;  // a division is slow
+  }
+
+  // Calls prefetch(address) for what extent(i) and encoded(i) will read.
+  template <typename Prefetch>
+  void prefetch_index(int64_t i, const Prefetch& prefetch) const {
+    prefetch(bitmask + (i >> 3));
+    if (in_place()) return;
+    prefetch(bases + i / kGroup);
+    if (sizes16) {
+      prefetch(sizes16 + i);
+    } else {
+      prefetch(sizes32 + i);
+    }
+  }
 
   Extent extent(int64_t i) const {
     if (in_place()) return {static_cast<uint64_t>(i) * row_bytes, row_bytes};

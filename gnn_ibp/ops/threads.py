@@ -1,4 +1,4 @@
-"""The kernels behind one door: checks the arguments and picks the backend by the tensors' device."""
+"""How many threads a kernel call may use."""
 
 from gnn_ibp import _kernels
 

@@ -1,0 +1,238 @@
+"""Row codecs: the narrow interface all row formats share, and Invariant Bit Packing, its version 1."""
+
+import struct
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from gnn_ibp import _kernels, ops
+from gnn_ibp.errors import FormatError
+from gnn_ibp.row_bytes import Array, DType, as_row_bytes, from_row_bytes
+from gnn_ibp.rows import PAD_BYTES, EncodedRows
+
+CHUNK_BITS = (64, 32, 16, 8)
+"""The chunk widths there are, the preferred first."""
+
+
+class RowCodec(Protocol):
+    """A row format with its parameters: all that files, caches and readers know of one."""
+
+    @property
+    def version(self) -> int:
+        """Of the row format, as in file headers."""
+
+    @property
+    def row_bytes(self) -> int:
+        """Of a raw row."""
+
+    @property
+    def unit(self) -> int:
+        """Stored rows are multiples of this many bytes."""
+
+    @property
+    def kernel(self) -> _kernels.RowCodec:
+        """What the CPU kernels take."""
+
+    @property
+    def params(self) -> bytes:
+        """What `codec_from_params` makes the codec of again."""
+
+    def describe(self) -> dict[str, object]:
+        """Its parameters in words and numbers, for people."""
+
+
+@dataclass(frozen=True)
+class PackedRows:
+    """Rows encoded in memory, and the array they came from: torch or NumPy dtype, and shape."""
+
+    rows: EncodedRows
+    dtype: DType
+    shape: tuple[int, ...]
+
+    @property
+    def bitmask(self) -> NDArray[np.bool_]:
+        """(N,) True where the row is encoded, False where it is stored raw."""
+        return self.rows.encoded()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows as stored; index, bitmask and alignment come on top (`rows.nbytes`)."""
+        return int(self._index_sizes().sum())
+
+    @property
+    def raw_nbytes(self) -> int:
+        """Bytes of the array."""
+        return self.rows.num_rows * self.rows.row_bytes
+
+    @property
+    def saved(self) -> float:
+        """1 - encoded bytes / raw bytes; 0.0 where there are none."""
+        return 1 - self.nbytes / self.raw_nbytes if self.raw_nbytes else 0.0
+
+    def row(self, i: int) -> bytes:
+        """Row i as stored."""
+        num_rows = self.rows.num_rows
+        if not 0 <= i < num_rows:
+            raise IndexError(f"row {i} of {num_rows} rows")
+        begin = PAD_BYTES + self._starts[i]
+        return self.rows.data[begin : begin + self._index_sizes()[i]].tobytes()
+
+    def _index_sizes(self) -> NDArray[np.int64]:
+        assert self.rows.index is not None, "packed rows are condensed"
+        return self.rows.index.size_bytes()
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        assert self.rows.index is not None, "packed rows are condensed"
+        aligned = self.rows.index.aligned_sizes()
+        return np.cumsum(aligned) - aligned
+
+
+class IBPCodec:
+    """Invariant Bit Packing, row format version 1 (Kamath et al., EuroSys 2026, arXiv 2605.30728).
+
+    A row is V chunks of `chunk_bits` bits. Where a chunk has the values `bitval` in the bits of `mask`, they
+    are left out. Exact for whatever bits the rows hold. `gnn_ibp.reference` defines the format.
+    """
+
+    version = 1
+
+    def __init__(self, mask: ArrayLike, bitval: ArrayLike, chunk_bits: int) -> None:
+        """mask, bitval: (V,) integers of `chunk_bits` bits, bitval & ~mask == 0. chunk_bits: 8, 16, 32, 64.
+
+        Raises TypeError for other than integers, ValueError for what contradicts the above.
+        """
+        check_chunk_bits(chunk_bits)
+        self.mask = _words("mask", mask, chunk_bits)
+        self.bitval = _words("bitval", bitval, chunk_bits)
+        self.chunk_bits = chunk_bits
+        if self.mask.shape != self.bitval.shape:
+            raise ValueError(f"bitval has {len(self.bitval)} chunks, mask has {len(self.mask)}")
+        outside = np.flatnonzero(self.bitval & ~self.mask)
+        if len(outside):
+            raise ValueError(f"bitval[{outside[0]}] has bits where mask has none, want bitval & ~mask == 0")
+
+    @classmethod
+    def raw(cls, row_bytes: int) -> "IBPCodec":
+        """The codec that stores every row of `row_bytes` bytes raw."""
+        chunk_bits = next(bits for bits in CHUNK_BITS if row_bytes % (bits // 8) == 0)
+        none = np.zeros(row_bytes // (chunk_bits // 8), f"uint{chunk_bits}")
+        return cls(none, none, chunk_bits)
+
+    @property
+    def unit(self) -> int:
+        """S, bytes of a chunk; stored rows are multiples of it."""
+        return self.chunk_bits // 8
+
+    @property
+    def row_bytes(self) -> int:
+        """Bytes of a raw row."""
+        return self.mask.nbytes
+
+    @cached_property
+    def kernel(self) -> _kernels.RowCodec:
+        """What the CPU kernels take."""
+        return ops.ibp_codec(self.mask, self.bitval)
+
+    @property
+    def params(self) -> bytes:
+        """chunk_bits as uint32, then mask and bitval, all little-endian."""
+        words = self.mask.dtype.newbyteorder("<")
+        return b"".join(
+            [
+                struct.pack("<I", self.chunk_bits),
+                self.mask.astype(words).tobytes(),
+                self.bitval.astype(words).tobytes(),
+            ]
+        )
+
+    @classmethod
+    def from_params(cls, row_bytes: int, params: bytes) -> "IBPCodec":
+        """The codec with these `params`. Raises FormatError where they are no codec's for such rows."""
+        want = 4 + 2 * row_bytes
+        if len(params) != want:
+            raise FormatError(f"the codec's parameters have {len(params)} bytes, want {want}")
+        (chunk_bits,) = struct.unpack_from("<I", params)
+        try:
+            check_chunk_bits(chunk_bits, row_bytes)
+            mask, bitval = np.frombuffer(params, f"<u{chunk_bits // 8}", offset=4).reshape(2, -1)
+            return cls(mask, bitval, chunk_bits)
+        except ValueError as error:
+            raise FormatError(f"the codec's parameters are damaged: {error}") from error
+
+    def describe(self) -> dict[str, object]:
+        """Its parameters in words and numbers, for people."""
+        return {
+            "version": self.version,
+            "chunk_bits": self.chunk_bits,
+            "num_chunks": len(self.mask),
+            "row_bits": 8 * self.row_bytes,
+            "invariant_bits": int(np.unpackbits(self.mask.view(np.uint8)).sum()),
+        }
+
+    def encode(self, rows: Array) -> PackedRows:
+        """Encodes rows (N, ...) of `row_bytes` bytes each, NumPy or torch, of any fixed-width dtype."""
+        row_bytes = as_row_bytes(rows)
+        if row_bytes.shape[1] != self.row_bytes:
+            raise ValueError(f"rows have {row_bytes.shape[1]} bytes each, the codec is for {self.row_bytes}")
+        encoded = ops.encode_rows(self, row_bytes, align=max(4, self.unit))
+        return PackedRows(encoded, rows.dtype, tuple(rows.shape))
+
+    def decode(self, packed: PackedRows) -> Array:
+        """The array that was encoded: its type, dtype, shape and every bit. Raises FormatError on damage."""
+        if packed.rows.row_bytes != self.row_bytes:
+            raise ValueError(
+                f"packed has rows of {packed.rows.row_bytes} bytes, the codec is for {self.row_bytes}"
+            )
+        out = np.empty((packed.rows.num_rows, self.row_bytes), np.uint8)
+        ops.decode_all(self, packed.rows, out)
+        return from_row_bytes(out, packed.dtype, packed.shape)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, IBPCodec) and self.params == other.params
+
+    def __hash__(self) -> int:
+        return hash(self.params)
+
+    def __repr__(self) -> str:
+        return f"IBPCodec({self.row_bytes} bytes in chunks of {self.chunk_bits} bits)"
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return IBPCodec, (self.mask, self.bitval, self.chunk_bits)
+
+
+def codec_from_params(version: int, row_bytes: int, params: bytes) -> RowCodec:
+    """The codec of a file header. Raises FormatError for a version or parameters that are none."""
+    if version != IBPCodec.version:
+        raise FormatError(
+            f"rows are in format version {version}, this program reads version {IBPCodec.version}; "
+            "use a newer gnn_ibp"
+        )
+    return IBPCodec.from_params(row_bytes, params)
+
+
+def check_chunk_bits(chunk_bits: int, row_bytes: int = 0) -> None:
+    """Raises ValueError unless chunks of `chunk_bits` bits exist and divide rows of `row_bytes` bytes."""
+    if chunk_bits not in CHUNK_BITS:
+        raise ValueError(f"chunk_bits is {chunk_bits}, want 8, 16, 32 or 64")
+    if row_bytes % (chunk_bits // 8):
+        raise ValueError(f"chunk_bits is {chunk_bits}, which does not divide rows of {row_bytes} bytes")
+
+
+def _words(name: str, values: ArrayLike, chunk_bits: int) -> NDArray[np.unsignedinteger]:
+    """`values` as an unchangeable array of unsigned words."""
+    array = np.asarray(values)
+    if isinstance(values, list | tuple) and all(isinstance(value, int) for value in values):
+        array = np.array(values, object)  # NumPy alone makes floats of a list with integers above 2^63
+    if array.ndim != 1:
+        raise ValueError(f"{name} has shape {array.shape}, want one dimension")
+    if array.dtype.kind not in "iuO":
+        raise TypeError(f"{name} has dtype {array.dtype}, want integers")
+    if len(array) and not 0 <= int(array.min()) <= int(array.max()) < 1 << chunk_bits:
+        raise ValueError(f"{name} has values that are no unsigned numbers of {chunk_bits} bits")
+    words = array.astype(f"uint{chunk_bits}")
+    words.flags.writeable = False
+    return words
