@@ -1,20 +1,26 @@
 """Row codecs: the narrow interface all row formats share, and Invariant Bit Packing, its version 1."""
 
 import struct
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from gnn_ibp import _kernels, ops
 from gnn_ibp.errors import FormatError
+from gnn_ibp.reference import Masks
 from gnn_ibp.row_bytes import Array, DType, as_row_bytes, from_row_bytes
-from gnn_ibp.rows import PAD_BYTES, EncodedRows
+from gnn_ibp.rows import PAD_BYTES, Bytes, EncodedRows, Ids
 
 CHUNK_BITS = (64, 32, 16, 8)
 """The chunk widths there are, the preferred first."""
+
+SAMPLE_ROWS = 32768
+SAMPLE_BYTES = 64 << 20
+"""Rows that a codec is fitted on are at most so many."""
 
 
 class RowCodec(Protocol):
@@ -114,6 +120,36 @@ class IBPCodec:
         outside = np.flatnonzero(self.bitval & ~self.mask)
         if len(outside):
             raise ValueError(f"bitval[{outside[0]}] has bits where mask has none, want bitval & ~mask == 0")
+
+    @classmethod
+    def fit(
+        cls,
+        rows: Array,
+        chunk_bits: int | None = None,
+        threshold: float | Literal["sweep"] | None = None,
+        seed: int = 0,
+    ) -> "IBPCodec":
+        """The codec that stores a seeded sample of `rows` (N, ...) in the fewest bytes.
+
+        chunk_bits: None tries every width that divides the row (8 only where no other does); the widest of
+        equal ones wins. threshold: None fits each position by itself; a number T from 0.50 to 0.99 makes
+        those bits invariant that more than T of the rows agree on, as in the paper, and "sweep" takes the
+        paper's best of 0.70, 0.75 ... 0.95. Without rows nothing is invariant.
+        """
+        percent = _percent(threshold)
+        sample = as_row_bytes(rows)
+        num_rows, row_bytes = sample.shape
+        if chunk_bits is not None:
+            check_chunk_bits(chunk_bits, row_bytes)
+        sample = sample[fit_sample_ids(num_rows, row_bytes, seed)]
+        best, fewest_bytes = cls.raw(row_bytes), -1
+        for width in [chunk_bits] if chunk_bits else _chunk_bits_for(row_bytes):
+            for masks in _candidates(sample, width, percent):
+                codec = cls(masks.mask, masks.bitval, width)
+                stored_bytes = int(ops.stored_sizes(codec, sample).sum())
+                if fewest_bytes < 0 or stored_bytes < fewest_bytes:
+                    best, fewest_bytes = codec, stored_bytes
+        return best
 
     @classmethod
     def raw(cls, row_bytes: int) -> "IBPCodec":
@@ -220,6 +256,42 @@ def check_chunk_bits(chunk_bits: int, row_bytes: int = 0) -> None:
         raise ValueError(f"chunk_bits is {chunk_bits}, want 8, 16, 32 or 64")
     if row_bytes % (chunk_bits // 8):
         raise ValueError(f"chunk_bits is {chunk_bits}, which does not divide rows of {row_bytes} bytes")
+
+
+def fit_sample_ids(num_rows: int, row_bytes: int, seed: int = 0) -> Ids:
+    """Ascending ids of the rows that a codec is fitted on: a seeded random choice, all where they are few."""
+    wanted = max(1, min(SAMPLE_ROWS, SAMPLE_BYTES // max(1, row_bytes)))
+    if num_rows <= wanted:
+        return np.arange(num_rows)
+    return np.sort(np.random.default_rng(seed).choice(num_rows, wanted, replace=False))
+
+
+def _chunk_bits_for(row_bytes: int) -> list[int]:
+    """The widths that automatic fitting tries, the preferred first."""
+    dividing = [bits for bits in CHUNK_BITS if row_bytes % (bits // 8) == 0]
+    return [bits for bits in dividing if bits != 8] or dividing
+
+
+def _candidates(sample: Bytes, chunk_bits: int, percent: int | str | None) -> Iterator[Masks]:
+    """The masks among which the smallest result wins, the preferred first."""
+    if isinstance(percent, int):
+        yield ops.fit_threshold(sample, chunk_bits, percent)
+        return
+    if percent is None:
+        yield ops.fit_positions(sample, chunk_bits)
+    yield ops.fit_sweep(sample, chunk_bits)
+
+
+def _percent(threshold: float | str | None) -> int | str | None:
+    """The paper's threshold as a whole number of percent; "sweep" and None stay."""
+    if threshold is None or threshold == "sweep":
+        return threshold
+    if isinstance(threshold, str):
+        raise ValueError(f'threshold is {threshold!r}, want a number from 0.50 to 0.99 or "sweep"')
+    percent = round(100 * threshold)
+    if not 50 <= percent < 100:
+        raise ValueError(f"threshold is {threshold}, want 0.50 to 0.99")
+    return percent
 
 
 def _words(name: str, values: ArrayLike, chunk_bits: int) -> NDArray[np.unsignedinteger]:

@@ -9,8 +9,10 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "cpu/encode_rows.h"
+#include "cpu/fit.h"
 #include "cpu/gather_decode.h"
 #include "cpu/ibp_codec.h"
 #include "cpu/thread_pool.h"
@@ -78,6 +80,10 @@ struct StoredRows {
   RowLayout layout;
 };
 
+void require_masks(const In<uint8_t, 2>& rows, const Out<uint8_t, 1>& mask, const Out<uint8_t, 1>& bitval) {
+  require(mask.size() == rows.shape(1) && bitval.size() == rows.shape(1), "masks and rows differ in width");
+}
+
 void bind_rows(nb::module_& m) {
   nb::class_<RowCodec>(m, "RowCodec", "A row format with its parameters.")
       .def_prop_ro("row_bytes", &RowCodec::row_bytes)
@@ -120,6 +126,27 @@ void bind_rows(nb::module_& m) {
         encode_rows(codec, rows.data(), stored.layout, data.data() + kPadBytes);
       },
       "codec"_a, "rows"_a.noconvert(), "stored"_a, "data"_a.noconvert());
+
+  m.def(
+      "fit_threshold",
+      [](In<uint8_t, 2> rows, int percent, Out<uint8_t, 1> mask, Out<uint8_t, 1> bitval) {
+        require_masks(rows, mask, bitval);
+        nb::gil_scoped_release release;
+        fit_threshold(rows.data(), static_cast<int64_t>(rows.shape(0)), rows.shape(1), percent, mask.data(),
+                      bitval.data());
+      },
+      "rows"_a.noconvert(), "percent"_a, "mask"_a.noconvert(), "bitval"_a.noconvert());
+
+  for (const auto& [name, fit] : {std::pair{"fit_sweep", &fit_sweep}, {"fit_positions", &fit_positions}})
+    m.def(
+        name,
+        [fit](In<uint8_t, 2> rows, int chunk_bits, Out<uint8_t, 1> mask, Out<uint8_t, 1> bitval) {
+          require_masks(rows, mask, bitval);
+          nb::gil_scoped_release release;
+          fit(rows.data(), static_cast<int64_t>(rows.shape(0)), rows.shape(1), chunk_bits, mask.data(),
+              bitval.data());
+        },
+        "rows"_a.noconvert(), "chunk_bits"_a, "mask"_a.noconvert(), "bitval"_a.noconvert());
 
   nb::class_<RowSource>(m, "RowSource",
                         "Encoded rows, their codec and, where not every row is there, its slot.")
