@@ -42,7 +42,8 @@ def as_chunks(rows: Bytes, chunk_bits: int) -> Words:
 
 def participation(chunks: Words, masks: Masks) -> NDArray[np.bool_]:
     """(N, V) whether each chunk has the invariant bits of its position."""
-    return np.equal(chunks & masks.mask, masks.bitval)
+    takes_part: NDArray[np.bool_] = (chunks & masks.mask) == masks.bitval
+    return takes_part
 
 
 def popcount(words: Words) -> NDArray[np.int64]:
