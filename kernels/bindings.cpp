@@ -15,6 +15,8 @@
 #include "cpu/fit.h"
 #include "cpu/gather_decode.h"
 #include "cpu/ibp_codec.h"
+#include "cpu/read_rows.h"
+#include "cpu/stored_rows.h"
 #include "cpu/thread_pool.h"
 
 namespace nb = nanobind;
@@ -41,13 +43,12 @@ void require(bool condition, const char* message) {
   if (!condition) throw std::invalid_argument(message);
 }
 
-// The arrays of gnn_ibp.rows.EncodedRows, held for as long as kernels look into them.
-struct StoredRows {
-  StoredRows(In<uint8_t, 1> data, In<uint8_t, 1> bitmask, std::optional<In<uint64_t, 1>> bases,
-             std::optional<In<uint16_t, 1>> sizes16, std::optional<In<uint32_t, 1>> sizes32, int64_t num_rows,
-             uint64_t row_bytes, uint64_t unit, uint64_t align)
-      : data(data), bitmask(bitmask), bases(bases), sizes16(sizes16), sizes32(sizes32) {
-    require(data.size() >= 2 * kPadBytes, "data is shorter than its padding");
+// Bitmask and index of stored rows, held for as long as kernels look into them.
+struct RowTable {
+  RowTable(In<uint8_t, 1> bitmask, std::optional<In<uint64_t, 1>> bases,
+           std::optional<In<uint16_t, 1>> sizes16, std::optional<In<uint32_t, 1>> sizes32, int64_t num_rows,
+           uint64_t row_bytes, uint64_t unit, uint64_t align)
+      : bitmask(bitmask), bases(bases), sizes16(sizes16), sizes32(sizes32) {
     require(num_rows >= 0 && bitmask.size() * 8 >= static_cast<size_t>(num_rows), "bitmask is too short");
     layout.num_rows = num_rows;
     layout.row_bytes = row_bytes;
@@ -63,21 +64,31 @@ struct StoredRows {
       layout.sizes32 = sizes32 ? sizes32->data() : nullptr;
       layout.unit = unit;
       layout.align = align;
-    } else {
-      require(num_rows == 0 || row_bytes <= num_bytes() / static_cast<uint64_t>(num_rows),
-              "data is too short");
     }
+  }
+
+  In<uint8_t, 1> bitmask;
+  std::optional<In<uint64_t, 1>> bases;
+  std::optional<In<uint16_t, 1>> sizes16;
+  std::optional<In<uint32_t, 1>> sizes32;
+  RowLayout layout;
+};
+
+// The arrays of gnn_ibp.rows.EncodedRows, held likewise.
+struct StoredRows : RowTable {
+  StoredRows(In<uint8_t, 1> data, In<uint8_t, 1> bitmask, std::optional<In<uint64_t, 1>> bases,
+             std::optional<In<uint16_t, 1>> sizes16, std::optional<In<uint32_t, 1>> sizes32, int64_t num_rows,
+             uint64_t row_bytes, uint64_t unit, uint64_t align)
+      : RowTable(bitmask, bases, sizes16, sizes32, num_rows, row_bytes, unit, align), data(data) {
+    require(data.size() >= 2 * kPadBytes, "data is shorter than its padding");
+    require(bases || num_rows == 0 || row_bytes <= num_bytes() / static_cast<uint64_t>(num_rows),
+            "data is too short");
   }
 
   const uint8_t* first() const { return data.data() + kPadBytes; }
   uint64_t num_bytes() const { return data.size() - 2 * kPadBytes; }
 
   In<uint8_t, 1> data;
-  In<uint8_t, 1> bitmask;
-  std::optional<In<uint64_t, 1>> bases;
-  std::optional<In<uint16_t, 1>> sizes16;
-  std::optional<In<uint32_t, 1>> sizes32;
-  RowLayout layout;
 };
 
 void require_masks(const In<uint8_t, 2>& rows, const Out<uint8_t, 1>& mask, const Out<uint8_t, 1>& bitval) {
@@ -191,10 +202,100 @@ void bind_rows(nb::module_& m) {
       "missing_ids"_a.noconvert(), "missing_at"_a.noconvert());
 }
 
+// ---- files and caches: rows read from disk, measured and moved as they are stored -------------------
+
+void require_rows(const In<int64_t, 1>& ids, const RowLayout& layout) {
+  for (size_t i = 0; i < ids.size(); ++i)
+    require(static_cast<uint64_t>(ids.data()[i]) < static_cast<uint64_t>(layout.num_rows), "no such row");
+}
+
+const char* name_of(ReadFailure failure) {
+  switch (failure) {
+    case ReadFailure::kCutShort:
+      return "cut short";
+    case ReadFailure::kSystem:
+      return "system";
+    case ReadFailure::kDamaged:
+      return "damaged";
+    default:
+      return "";
+  }
+}
+
+void bind_stored_rows(nb::module_& m) {
+  nb::class_<RowTable>(m, "RowTable", "Bitmask and index of rows that lie in a file.")
+      .def(nb::init<In<uint8_t, 1>, std::optional<In<uint64_t, 1>>, std::optional<In<uint16_t, 1>>,
+                    std::optional<In<uint32_t, 1>>, int64_t, uint64_t, uint64_t, uint64_t>(),
+           "bitmask"_a.noconvert(), "bases"_a.noconvert().none(), "sizes16"_a.noconvert().none(),
+           "sizes32"_a.noconvert().none(), "num_rows"_a, "row_bytes"_a, "unit"_a, "align"_a);
+
+  m.def(
+      "check_index",
+      [](const RowTable& table, uint64_t rows_bytes) {
+        require(table.bases.has_value(), "rows in place have no index");
+        nb::gil_scoped_release release;
+        return check_index(table.layout, rows_bytes);
+      },
+      "table"_a, "rows_bytes"_a);
+
+  nb::class_<ReadResult>(m, "ReadResult")
+      .def_ro("encoded_bytes", &ReadResult::encoded_bytes)
+      .def_ro("physical_bytes", &ReadResult::physical_bytes)
+      .def_prop_ro("failure", [](const ReadResult& result) { return name_of(result.failure); })
+      .def_ro("error", &ReadResult::error)
+      .def_ro("first_row", &ReadResult::first_row)
+      .def_ro("last_row", &ReadResult::last_row);
+
+  m.def(
+      "read_rows",
+      [](int fd, uint64_t rows_at, uint64_t file_bytes, const RowTable& table, const RowCodec& codec,
+         In<int64_t, 1> ids, std::optional<In<int64_t, 1>> at, Out<uint8_t, 2> out) {
+        const size_t n = ids.size();
+        require(table.layout.row_bytes == codec.row_bytes() && out.shape(1) == codec.row_bytes(),
+                "rows have another width than the codec's");
+        require(at ? at->size() == n : out.shape(0) >= n, "at or out is too short");
+        const RowsOnDisk file{fd, rows_at, file_bytes, table.layout};
+        nb::gil_scoped_release release;
+        require_rows(ids, table.layout);
+        return read_rows(file, codec, ids.data(), at ? at->data() : nullptr, static_cast<int64_t>(n),
+                         out.data());
+      },
+      "fd"_a, "rows_at"_a, "file_bytes"_a, "table"_a, "codec"_a, "ids"_a.noconvert(),
+      "at"_a.noconvert().none(), "out"_a.noconvert());
+
+  m.def(
+      "measure_rows",
+      [](const RowCodec& codec, const StoredRows& rows, In<int64_t, 1> ids, Out<int64_t, 1> sizes) {
+        require(rows.layout.row_bytes == codec.row_bytes(), "rows have another width than the codec's");
+        require(ids.size() == sizes.size(), "sizes and ids differ in length");
+        nb::gil_scoped_release release;
+        require_rows(ids, rows.layout);
+        measure_rows(rows.layout, codec, rows.first(), ids.data(), static_cast<int64_t>(ids.size()),
+                     sizes.data());
+      },
+      "codec"_a, "rows"_a, "ids"_a.noconvert(), "sizes"_a.noconvert());
+
+  m.def(
+      "copy_rows",
+      [](const StoredRows& from, In<int64_t, 1> ids, const StoredRows& to, Out<uint8_t, 1> to_data,
+         In<int64_t, 1> slots) {
+        require(to_data.data() == to.data.data(), "to_data is not that of to");
+        require(ids.size() == slots.size(), "slots and ids differ in length");
+        require(from.layout.row_bytes == to.layout.row_bytes && !to.layout.in_place(), "cannot copy there");
+        nb::gil_scoped_release release;
+        require_rows(ids, from.layout);
+        require_rows(slots, to.layout);
+        copy_rows(from.layout, from.first(), ids.data(), to.layout, to_data.data() + kPadBytes, slots.data(),
+                  static_cast<int64_t>(ids.size()));
+      },
+      "source"_a, "ids"_a.noconvert(), "target"_a, "target_data"_a.noconvert(), "slots"_a.noconvert());
+}
+
 }  // namespace
 
 NB_MODULE(_kernels, m) {
   m.doc() = "CPU kernels of gnn_ibp; call them through gnn_ibp.ops.";
   bind_threads(m);
   bind_rows(m);
+  bind_stored_rows(m);
 }

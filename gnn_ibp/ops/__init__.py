@@ -3,6 +3,7 @@
 from gnn_ibp.ops.encode import decode_all, encode_rows, ibp_codec, stored_sizes
 from gnn_ibp.ops.fit import fit_positions, fit_sweep, fit_threshold
 from gnn_ibp.ops.gather import Gathered, KernelCodec, Missing, Source, check_ids, gather_decode
+from gnn_ibp.ops.stored import check_index, copy_rows, measure_rows, read_rows, row_table
 from gnn_ibp.ops.threads import num_threads, set_num_threads
 
 __all__ = [
@@ -11,6 +12,8 @@ __all__ = [
     "Missing",
     "Source",
     "check_ids",
+    "check_index",
+    "copy_rows",
     "decode_all",
     "encode_rows",
     "fit_positions",
@@ -18,7 +21,10 @@ __all__ = [
     "fit_threshold",
     "gather_decode",
     "ibp_codec",
+    "measure_rows",
     "num_threads",
+    "read_rows",
+    "row_table",
     "set_num_threads",
     "stored_sizes",
 ]

@@ -1,0 +1,134 @@
+"""Files on disk: read at any position by any number of threads, or written whole or not at all."""
+
+import contextlib
+import errno
+import os
+import secrets
+import stat
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+import numpy as np
+
+from gnn_ibp.errors import FormatError
+from gnn_ibp.rows import Bytes
+
+
+class DiskFile:
+    """A file opened for reading. Every read names its position, so threads and forked children may share it.
+
+    Raises what `open` raises, and IsADirectoryError or OSError for what is no regular file.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._fd = -1
+        self.path = Path(path)
+        self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        state = os.fstat(self._fd)
+        if not stat.S_ISREG(state.st_mode):
+            self.close()
+            if stat.S_ISDIR(state.st_mode):
+                raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), str(self.path))
+            raise OSError(errno.EINVAL, "not a regular file", str(self.path))
+        self.size = state.st_size
+
+    def fileno(self) -> int:
+        """The descriptor, for `pread` in the kernels. ValueError after `close`."""
+        if self._fd < 0:
+            raise ValueError(f"{self.path} is closed")
+        return self._fd
+
+    def read(self, at: int, num_bytes: int) -> Bytes:
+        """The bytes at `at`, in fresh memory."""
+        out = np.empty(num_bytes, np.uint8)
+        self.read_into(at, out)
+        return out
+
+    def read_into(self, at: int, out: Bytes) -> None:
+        """Fills `out` with the bytes at `at`. FormatError where the file ends before."""
+        view, got = out.data, 0
+        while got < len(view):
+            try:
+                step = os.preadv(self.fileno(), [view[got:]], at + got)
+            except OSError as error:
+                raise OSError(error.errno, os.strerror(error.errno or 0), str(self.path)) from error
+            if step == 0:
+                raise FormatError(
+                    f"{self.path} is cut short: {at + len(view)} bytes expected, {at + got} are there"
+                )
+            got += step
+
+    def size_now(self) -> int:
+        """The bytes of the file, which may have been cut since it was opened."""
+        return os.fstat(self.fileno()).st_size
+
+    def expect_random_reads(self) -> None:
+        """Tells the system that reading ahead is of no use unless `will_need` asks for it."""
+        with contextlib.suppress(OSError):
+            os.posix_fadvise(self.fileno(), 0, 0, os.POSIX_FADV_RANDOM)
+
+    def will_need(self, at: int, num_bytes: int) -> None:
+        """Starts reading these bytes in the background."""
+        with contextlib.suppress(OSError):
+            os.posix_fadvise(self.fileno(), at, num_bytes, os.POSIX_FADV_WILLNEED)
+
+    def close(self) -> None:
+        """Gives the descriptor back; nothing can be read afterwards."""
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __del__(self) -> None:
+        self.close()
+
+
+class NewFile:
+    """A file that appears under its name when it is complete; a context manager.
+
+    It is written under a temporary name in the same folder. `commit` brings it to the disk and renames it,
+    replacing what stood there; leaving the block without `commit` (an error, Ctrl-C) removes it.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self._partial = self.path.with_name(f".{self.path.name}.{secrets.token_hex(6)}.partial")
+        self._file = self._partial.open("xb")
+
+    def write(self, data: bytes | Bytes) -> None:
+        """Appends `data`."""
+        self._file.write(data if isinstance(data, bytes) else data.data)
+
+    def overwrite_start(self, data: bytes) -> None:
+        """Replaces the first bytes of the file."""
+        at = self._file.tell()
+        self._file.seek(0)
+        self._file.write(data)
+        self._file.seek(at)
+
+    def commit(self) -> None:
+        """Makes the file durable and visible under its name."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        self._file.close()
+        self._partial.replace(self.path)
+        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            with contextlib.suppress(OSError):  # some network file systems cannot sync a folder
+                os.fsync(folder)
+        finally:
+            os.close(folder)
+
+    def discard(self) -> None:
+        """Removes what was written; nothing after `commit`."""
+        with contextlib.suppress(OSError):  # the flush of a full disk
+            self._file.close()
+        self._partial.unlink(missing_ok=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.discard()

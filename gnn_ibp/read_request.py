@@ -1,0 +1,58 @@
+"""The arguments of a read, checked once by the outermost reader."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+from numpy.typing import ArrayLike, NDArray
+
+from gnn_ibp import ops
+from gnn_ibp.row_type import RowType
+from gnn_ibp.rows import Bytes, Ids
+
+Out = torch.Tensor | NDArray[Any]
+
+
+class ReadRequest(NamedTuple):
+    """Row ids[i] goes to out[at[i]], or to out[i] where `at` is None.
+
+    ids: int64 (n,), valid. out: uint8 (num_out, row_bytes). at: int64 (n,), inside of `out`.
+    """
+
+    ids: Ids
+    out: Bytes
+    at: Ids | None
+
+    @classmethod
+    def checked(
+        cls,
+        ids: ArrayLike | torch.Tensor,
+        out: Out,
+        at: ArrayLike | torch.Tensor | None,
+        num_rows: int,
+        row_type: RowType,
+    ) -> "ReadRequest":
+        """Checks what a user passed to `read`; nothing is written before.
+
+        Raises IndexError for ids that are no rows and places outside of `out`, TypeError for other dtypes,
+        ValueError for other shapes.
+        """
+        good_ids = ops.check_ids(ids, num_rows)
+        out_bytes = row_type.out_bytes(out)
+        if at is None and len(out_bytes) != len(good_ids):
+            raise ValueError(f"out has {len(out_bytes)} rows, there are {len(good_ids)} ids")
+        places = None if at is None else _check_places(at, len(good_ids), len(out_bytes))
+        return cls(good_ids, out_bytes, places)
+
+
+def _check_places(at: ArrayLike | torch.Tensor, num_ids: int, num_out: int) -> Ids:
+    places = np.asarray(at)
+    if places.dtype.kind not in "iu" and places.size:
+        raise TypeError(f"at has dtype {places.dtype}, integers are wanted")
+    if places.shape != (num_ids,):
+        raise ValueError(f"at has shape {places.shape}, there are {num_ids} ids")
+    if num_ids and not (int(places.min()) >= 0 and int(places.max()) < num_out):
+        raise IndexError(
+            f"at has places from {places.min()} to {places.max()}, out has rows 0 to {num_out - 1}"
+        )
+    return np.ascontiguousarray(places, np.int64)
