@@ -1,7 +1,7 @@
 """CPU kernels of gnn_ibp; call them through gnn_ibp.ops."""
 
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, overload
 
 import numpy
 from numpy.typing import NDArray
@@ -86,3 +86,17 @@ def read_rows(fd: int, rows_at: int, file_bytes: int, table: RowTable, codec: Ro
 def measure_rows(codec: RowCodec, rows: StoredRows, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], sizes: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> None: ...
 
 def copy_rows(source: StoredRows, ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], target: StoredRows, target_data: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu')], slots: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)]) -> None: ...
+
+@overload
+def neighbor_mean(x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int32], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu')]) -> None: ...
+
+@overload
+def neighbor_mean(x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu')]) -> None: ...
+
+def mean_and_own(x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], shift: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, factor: Annotated[NDArray[numpy.float32], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu')]) -> None: ...
+
+def mean_and_own_grad(grad_out: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu', writable=False)], indptr: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], indices: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], grad_x: Annotated[NDArray[numpy.float32], dict(shape=(None, None), device='cpu')]) -> None: ...
+
+def relu_dropout(h: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')], key: int, drop: int) -> None: ...
+
+def relu_dropout_grad(out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], grad_out: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu', writable=False)], drop: int, grad_in: Annotated[NDArray[numpy.float32], dict(order='C', device='cpu')]) -> None: ...

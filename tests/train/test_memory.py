@@ -1,0 +1,17 @@
+"""What a run needs of memory is seen."""
+
+import numpy as np
+
+from gnn_ibp.train.memory import PeakMemory, anon_bytes
+
+
+def test_peak_counts_memory_that_is_given_back() -> None:
+    before = anon_bytes()
+    assert before is not None
+    with PeakMemory(interval_s=0.01) as peak:
+        block = np.ones(64 << 20, np.uint8)
+        peak.look()
+        del block
+    assert peak.anon_bytes is not None
+    assert peak.anon_bytes >= before + (60 << 20)
+    assert peak.rss_bytes >= peak.anon_bytes

@@ -1,0 +1,49 @@
+"""Checkpoint: a trained model in a file, with all that is needed to predict with it."""
+
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import gnn_ibp
+from gnn_ibp.errors import FormatError
+from gnn_ibp.train.model import GraphSAGE
+from gnn_ibp.train.normalize import Normalize
+
+
+def save_model(path: Path, model: GraphSAGE, settings: dict[str, Any], **facts: float | int | None) -> None:
+    """Writes `model` to `path`, whole or not at all; `settings` and `facts` in plain types stand beside it.
+
+    The file is read by torch.load(path, weights_only=True). Its "model" loads into
+    torch_geometric.nn.models.GraphSAGE(in_dim, hidden, num_layers, num_classes), which then wants features
+    normalized as "normalize" says.
+    """
+    normalize = model.normalize
+    content = {
+        "version": gnn_ibp.__version__,
+        "model": model.state_dict(),
+        "shape": model.shape,
+        "normalize": {"kind": normalize.kind, "mean": normalize.mean, "scale": normalize.scale},
+        "settings": settings,
+        **facts,
+    }
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        with temporary.open("wb") as file:
+            torch.save(content, file)
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def load_model(path: Path) -> GraphSAGE:
+    """The model in `path`, ready to predict. Raises FormatError when the file is none of ours or damaged."""
+    with path.open("rb") as file:
+        try:
+            content = torch.load(file, weights_only=True)
+            model = GraphSAGE(**content["shape"], normalize=Normalize(**content["normalize"]))
+            model.load_state_dict(content["model"])
+        except Exception as error:
+            raise FormatError(f"{path} is no model that `gnn-ibp train --save` wrote: {error}") from None
+    return model.eval()
