@@ -3,14 +3,21 @@
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
+#include <nanobind/stl/tuple.h>
 #include <nanobind/stl/unique_ptr.h>
+#include <nanobind/stl/variant.h>
 #include <nanobind/stl/vector.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <tuple>
 #include <utility>
+#include <variant>
+#include <vector>
 
+#include "cpu/csc.h"
 #include "cpu/encode_rows.h"
 #include "cpu/fit.h"
 #include "cpu/gather_decode.h"
@@ -18,8 +25,10 @@
 #include "cpu/neighbor_mean.h"
 #include "cpu/read_rows.h"
 #include "cpu/relu_dropout.h"
+#include "cpu/sample.h"
 #include "cpu/stored_rows.h"
 #include "cpu/thread_pool.h"
+#include "random.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -356,6 +365,125 @@ void bind_model(nb::module_& m) {
   m.def("relu_dropout_grad", &py_relu_dropout_grad, "out"_a, "grad_out"_a, "drop"_a, "grad_in"_a);
 }
 
+// ---- graph and sampler ------------------------------------------------------------------------------
+
+template <class T>
+Out<T, 1> to_numpy(std::unique_ptr<T[]> values, int64_t size) {
+  nb::capsule owner(values.get(), [](void* data) noexcept { delete[] static_cast<T*>(data); });
+  return Out<T, 1>(values.release(), {static_cast<size_t>(size)}, owner);
+}
+
+template <class T>
+std::unique_ptr<T[]> copied(const T* values, int64_t size) {
+  auto copy = std::make_unique_for_overwrite<T[]>(size);
+  std::copy(values, values + size, copy.get());
+  return copy;
+}
+
+template <class Index>
+Csc<Index> csc_view(const In<int64_t, 1>& indptr, const In<Index, 1>& indices) {
+  return {indptr.data(), indices.data(), static_cast<int64_t>(indptr.size()) - 1,
+          static_cast<int64_t>(indices.size())};
+}
+
+template <class Id, class Index>
+std::tuple<Out<int64_t, 1>, std::variant<Out<int32_t, 1>, Out<int64_t, 1>>, Out<int64_t, 1>> build_csc_as(
+    const EdgeList<Id>& edges, int64_t num_nodes, bool undirected, bool dedup) {
+  BuiltCsc<Index> built;
+  {
+    nb::gil_scoped_release release;
+    built = build_csc<Id, Index>(edges, num_nodes, undirected, dedup);
+  }
+  return {to_numpy(std::move(built.indptr), num_nodes + 1),
+          to_numpy(std::move(built.indices), built.num_edges),
+          to_numpy(std::move(built.perm), built.num_edges)};
+}
+
+template <class Id>
+void bind_edge_list(nb::module_& m) {
+  m.def(
+      "first_bad_edge",
+      [](In<Id, 1> src, In<Id, 1> dst, int64_t num_nodes) {
+        nb::gil_scoped_release release;
+        return first_bad_edge<Id>({src.data(), dst.data(), static_cast<int64_t>(src.size())}, num_nodes);
+      },
+      "src"_a, "dst"_a, "num_nodes"_a);
+  m.def(
+      "build_csc",
+      [](In<Id, 1> src, In<Id, 1> dst, int64_t num_nodes, bool undirected, bool dedup) {
+        const EdgeList<Id> edges{src.data(), dst.data(), static_cast<int64_t>(src.size())};
+        return num_nodes <= int64_t{1} << 31 ? build_csc_as<Id, int32_t>(edges, num_nodes, undirected, dedup)
+                                             : build_csc_as<Id, int64_t>(edges, num_nodes, undirected, dedup);
+      },
+      "src"_a, "dst"_a, "num_nodes"_a, "undirected"_a, "dedup"_a);
+}
+
+constexpr int64_t kKeptBytes = 256 << 20;  // a thread's sampling memory above this is given back
+
+template <class Index>
+std::tuple<Out<int64_t, 1>, Out<int64_t, 1>, Out<int64_t, 1>, Out<int64_t, 1>, std::vector<int64_t>,
+           std::vector<int64_t>>
+sample_neighbors(In<int64_t, 1> indptr, In<Index, 1> indices, In<int64_t, 1> seeds,
+                 const std::vector<int64_t>& fanouts, bool replace, uint64_t key) {
+  thread_local NeighborSample sample;
+  std::unique_ptr<int64_t[]> node_ids, starts, locals, edge_ids;
+  {
+    nb::gil_scoped_release release;
+    sample.draw(csc_view(indptr, indices), seeds.data(), seeds.size(), fanouts, replace, key);
+    node_ids = copied(sample.node_ids(), sample.num_nodes());
+    starts = copied(sample.indptr(), sample.num_dst() + 1);
+    locals = copied(sample.indices(), sample.num_edges());
+    edge_ids = copied(sample.edge_ids(), sample.num_edges());
+  }
+  const int64_t num_nodes = sample.num_nodes(), num_dst = sample.num_dst(), num_edges = sample.num_edges();
+  const std::vector<int64_t> nodes_per_hop = sample.nodes_per_hop(), edges_per_hop = sample.edges_per_hop();
+  if (sample.nbytes() > kKeptBytes) sample = NeighborSample();
+  return {to_numpy(std::move(node_ids), num_nodes),
+          to_numpy(std::move(starts), num_dst + 1),
+          to_numpy(std::move(locals), num_edges),
+          to_numpy(std::move(edge_ids), num_edges),
+          nodes_per_hop,
+          edges_per_hop};
+}
+
+template <class Index>
+void bind_csc(nb::module_& m) {
+  m.def(
+      "first_bad_node",
+      [](In<int64_t, 1> indptr, In<Index, 1> indices) {
+        nb::gil_scoped_release release;
+        return first_bad_node(csc_view(indptr, indices));
+      },
+      "indptr"_a, "indices"_a);
+  m.def(
+      "count_ids",
+      [](In<Index, 1> ids, Out<int64_t, 1> counts) {
+        nb::gil_scoped_release release;
+        return count_ids(ids.data(), static_cast<int64_t>(ids.size()), counts.data(),
+                         static_cast<int64_t>(counts.size()));
+      },
+      "ids"_a, "counts"_a);
+  m.def("sample_neighbors", &sample_neighbors<Index>, "indptr"_a, "indices"_a, "seeds"_a, "fanouts"_a,
+        "replace"_a, "key"_a,
+        "node_ids, indptr, indices, edge_ids, new nodes per hop (seeds first), edges per hop");
+}
+
+void bind_graph(nb::module_& m) {
+  bind_edge_list<int32_t>(m);
+  bind_edge_list<int64_t>(m);
+  bind_csc<int32_t>(m);
+  bind_csc<int64_t>(m);
+  m.def("mix", &mix, "key"_a, "value"_a);
+  m.def(
+      "mix_all",
+      [](uint64_t key, In<int64_t, 1> values) {
+        nb::gil_scoped_release release;
+        for (size_t i = 0; i < values.size(); ++i) key = mix(key, values.data()[i]);
+        return key;
+      },
+      "key"_a, "values"_a);
+}
+
 }  // namespace
 
 NB_MODULE(_kernels, m) {
@@ -364,4 +492,5 @@ NB_MODULE(_kernels, m) {
   bind_rows(m);
   bind_stored_rows(m);
   bind_model(m);
+  bind_graph(m);
 }

@@ -1,1 +1,5 @@
 """Neighbor samplers."""
+
+from gnn_ibp.samplers.neighbor import NeighborSampler
+
+__all__ = ["NeighborSampler"]

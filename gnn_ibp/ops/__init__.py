@@ -1,5 +1,6 @@
 """The kernels behind one door: checks the arguments and picks the backend by the tensors' device."""
 
+from gnn_ibp.ops.csc import CscArrays, build_csc, count_ids, first_bad_node
 from gnn_ibp.ops.encode import decode_all, encode_rows, ibp_codec, stored_sizes
 from gnn_ibp.ops.fit import fit_positions, fit_sweep, fit_threshold
 from gnn_ibp.ops.gather import Gathered, KernelCodec, Missing, Source, check_ids, gather_decode
@@ -10,33 +11,41 @@ from gnn_ibp.ops.model import (
     relu_dropout,
     relu_dropout_grad,
 )
+from gnn_ibp.ops.sample import hash_ids, mix, sample_neighbors
 from gnn_ibp.ops.stored import check_index, copy_rows, measure_rows, read_rows, row_table
 from gnn_ibp.ops.threads import num_threads, set_num_threads
 
 __all__ = [
+    "CscArrays",
     "Gathered",
     "KernelCodec",
     "Missing",
     "Source",
+    "build_csc",
     "check_ids",
     "check_index",
     "copy_rows",
+    "count_ids",
     "decode_all",
     "encode_rows",
+    "first_bad_node",
     "fit_positions",
     "fit_sweep",
     "fit_threshold",
     "gather_decode",
+    "hash_ids",
     "ibp_codec",
     "mean_and_own",
     "mean_and_own_grad",
     "measure_rows",
+    "mix",
     "neighbor_mean",
     "num_threads",
     "read_rows",
     "relu_dropout",
     "relu_dropout_grad",
     "row_table",
+    "sample_neighbors",
     "set_num_threads",
     "stored_sizes",
 ]

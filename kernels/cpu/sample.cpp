@@ -1,0 +1,141 @@
+#include "cpu/sample.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "random.h"
+
+namespace gnn_ibp {
+namespace {
+
+constexpr int64_t kBlockEdges =
+    1024;  // drawn, then read, then numbered: their cache lines are in flight together
+constexpr int64_t kLookThrough = 64;  // below it comparing with all earlier draws beats a hash table
+
+int64_t num_drawn(int64_t degree, int64_t fanout, bool replace) {
+  if (fanout < 0) return degree;
+  if (replace) return degree > 0 ? fanout : 0;
+  return std::min(degree, fanout);
+}
+
+}  // namespace
+
+template <class Index>
+void NeighborSample::draw(const Csc<Index>& graph, const int64_t* seeds, int64_t num_seeds,
+                          const std::vector<int64_t>& fanouts, bool replace, uint64_t key) {
+  nodes_per_hop_ = {num_seeds};
+  edges_per_hop_.clear();
+  num_nodes_ = num_seeds;
+  num_dst_ = num_edges_ = 0;
+  node_ids_.reserve(num_seeds, 0);
+  indptr_.reserve(1, 0);
+  indptr_[0] = 0;
+  local_ids_.clear();
+  local_ids_.reserve(num_seeds, nullptr, 0);
+  for (int64_t i = 0; i < num_seeds; ++i) {
+    node_ids_[i] = seeds[i];
+    local_ids_.insert(seeds[i], i);
+  }
+
+  for (const int64_t fanout : fanouts) {
+    const int64_t first_dst = num_dst_, last_dst = num_nodes_;
+    measure_hop(graph, fanout, replace);
+    int64_t block = num_edges_;
+    for (int64_t dst = first_dst; dst < last_dst; ++dst) {
+      draw_edges(dst, ranges_[dst - first_dst], fanout, replace, key);
+      for (int64_t at = indptr_[dst]; at < indptr_[dst + 1]; ++at)
+        __builtin_prefetch(&graph.indices[edge_ids_[at]]);
+      if (indptr_[dst + 1] - block < kBlockEdges && dst + 1 < last_dst) continue;
+      relabel(graph, block, indptr_[dst + 1]);
+      block = indptr_[dst + 1];
+    }
+    num_dst_ = last_dst;
+    nodes_per_hop_.push_back(num_nodes_ - last_dst);
+    edges_per_hop_.push_back(block - num_edges_);
+    num_edges_ = block;
+  }
+}
+
+// Reads the ranges of the hop's destinations and lays out its edges; makes room for all it can add.
+template <class Index>
+void NeighborSample::measure_hop(const Csc<Index>& graph, int64_t fanout, bool replace) {
+  const int64_t num_hop = num_nodes_ - num_dst_;
+  ranges_.reserve(num_hop, 0);
+  indptr_.reserve(num_nodes_ + 1, num_dst_ + 1);
+  int64_t at = num_edges_;
+  for (int64_t i = 0; i < num_hop; ++i) {
+    const int64_t node = node_ids_[num_dst_ + i];
+    const int64_t begin = graph.indptr[node], end = graph.indptr[node + 1];
+    if (begin < 0 || end < begin || end > graph.num_edges)
+      throw std::domain_error("indptr is damaged at node " + std::to_string(node));
+    ranges_[i] = {begin, end - begin};
+    at += num_drawn(end - begin, fanout, replace);
+    indptr_[num_dst_ + i + 1] = at;
+  }
+  edge_ids_.reserve(at, num_edges_);
+  indices_.reserve(at, num_edges_);
+  node_ids_.reserve(num_nodes_ + at - num_edges_, num_nodes_);
+}
+
+void NeighborSample::draw_edges(int64_t dst, Range range, int64_t fanout, bool replace, uint64_t key) {
+  int64_t* edges = edge_ids_.data() + indptr_[dst];
+  const int64_t count = indptr_[dst + 1] - indptr_[dst];
+  if (fanout < 0 || (!replace && count == range.degree)) {
+    for (int64_t k = 0; k < count; ++k) edges[k] = range.begin + k;
+    return;
+  }
+  const uint64_t node_key = mix(key, node_ids_[dst]);
+  if (!replace) return draw_distinct(edges, count, range, node_key);
+  for (int64_t k = 0; k < count; ++k) edges[k] = range.begin + bounded(mix(node_key, k), range.degree);
+}
+
+// Floyd's draw without replacement (Bentley, Floyd 1987): `count` < degree distinct edges, one number each.
+void NeighborSample::draw_distinct(int64_t* edges, int64_t count, Range range, uint64_t key) {
+  if (count > kLookThrough) {
+    drawn_.clear();
+    drawn_.reserve(count, nullptr, 0);
+  }
+  for (int64_t k = 0; k < count; ++k) {
+    const int64_t last = range.degree - count + k;
+    int64_t edge = range.begin + bounded(mix(key, k), last + 1);
+    const bool taken =
+        count > kLookThrough ? drawn_.insert(edge, k) != k : std::find(edges, edges + k, edge) != edges + k;
+    if (taken) {
+      edge = range.begin + last;
+      if (count > kLookThrough) drawn_.insert(edge, k);
+    }
+    edges[k] = edge;
+  }
+}
+
+// Reads the sources of the edges and numbers them.
+template <class Index>
+void NeighborSample::relabel(const Csc<Index>& graph, int64_t first_edge, int64_t last_edge) {
+  for (int64_t begin = first_edge; begin < last_edge; begin += kBlockEdges) {
+    const int64_t end = std::min(last_edge, begin + kBlockEdges);
+    local_ids_.reserve(num_nodes_ + end - begin, node_ids_.data(), num_nodes_);
+    for (int64_t at = begin; at < end; ++at) {
+      const int64_t src = graph.indices[edge_ids_[at]];
+      if (static_cast<uint64_t>(src) >= static_cast<uint64_t>(graph.num_nodes))
+        throw std::domain_error("indices is damaged at position " + std::to_string(edge_ids_[at]));
+      indices_[at] = src;
+      local_ids_.prefetch(src);
+    }
+    int64_t num_nodes = num_nodes_;
+    for (int64_t at = begin; at < end; ++at) {
+      const int64_t src = indices_[at];
+      const int64_t local = local_ids_.insert(src, num_nodes);
+      if (local == num_nodes) node_ids_[num_nodes++] = src;
+      indices_[at] = local;
+    }
+    num_nodes_ = num_nodes;
+  }
+}
+
+template void NeighborSample::draw(const Csc<int32_t>&, const int64_t*, int64_t, const std::vector<int64_t>&,
+                                   bool, uint64_t);
+template void NeighborSample::draw(const Csc<int64_t>&, const int64_t*, int64_t, const std::vector<int64_t>&,
+                                   bool, uint64_t);
+
+}  // namespace gnn_ibp

@@ -1,0 +1,85 @@
+// Neighbor sampling: the in-neighbourhood of some seed nodes, hop by hop, as one CSR.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "cpu/csc.h"
+#include "cpu/huge_pages.h"
+#include "cpu/local_ids.h"
+
+namespace gnn_ibp {
+
+// Memory that grows and is never initialised or given back before its end.
+template <class T>
+class Scratch {
+ public:
+  T* data() { return data_.get(); }
+  const T* data() const { return data_.get(); }
+  T& operator[](int64_t i) { return data_[i]; }
+  const T& operator[](int64_t i) const { return data_[i]; }
+
+  // Makes room for `size` values and keeps the first `used`.
+  void reserve(int64_t size, int64_t used) {
+    if (size <= capacity_) return;
+    const int64_t capacity = size + size / 2;
+    auto larger = make_huge<T>(capacity);
+    for (int64_t i = 0; i < used; ++i) larger[i] = data_[i];
+    data_ = std::move(larger);
+    capacity_ = capacity;
+  }
+
+  int64_t nbytes() const { return capacity_ * sizeof(T); }
+
+ private:
+  Huge<T> data_;
+  int64_t capacity_ = 0;
+};
+
+// One batch after another, in memory that is used again; one object a thread.
+class NeighborSample {
+ public:
+  // Per hop every node found in the hop before draws `fanouts[hop]` of its in-neighbours (-1: all), from
+  // counters under `key` and the node's id. Throws std::domain_error where the graph is damaged.
+  template <class Index>
+  void draw(const Csc<Index>& graph, const int64_t* seeds, int64_t num_seeds,
+            const std::vector<int64_t>& fanouts, bool replace, uint64_t key);
+
+  // The results, until the next call.
+  const int64_t* node_ids() const { return node_ids_.data(); }
+  const int64_t* indptr() const { return indptr_.data(); }
+  const int64_t* indices() const { return indices_.data(); }
+  const int64_t* edge_ids() const { return edge_ids_.data(); }
+  const std::vector<int64_t>& nodes_per_hop() const { return nodes_per_hop_; }
+  const std::vector<int64_t>& edges_per_hop() const { return edges_per_hop_; }
+  int64_t num_nodes() const { return num_nodes_; }
+  int64_t num_dst() const { return num_dst_; }
+  int64_t num_edges() const { return num_edges_; }
+
+  int64_t nbytes() const {
+    return node_ids_.nbytes() + indptr_.nbytes() + indices_.nbytes() + edge_ids_.nbytes() + ranges_.nbytes() +
+           local_ids_.nbytes() + drawn_.nbytes();
+  }
+
+ private:
+  struct Range {  // of a node's edges in the graph
+    int64_t begin;
+    int64_t degree;
+  };
+
+  template <class Index>
+  void measure_hop(const Csc<Index>& graph, int64_t fanout, bool replace);
+  template <class Index>
+  void relabel(const Csc<Index>& graph, int64_t first_edge, int64_t last_edge);
+  void draw_edges(int64_t dst, Range range, int64_t fanout, bool replace, uint64_t key);
+  void draw_distinct(int64_t* edges, int64_t count, Range range, uint64_t key);
+
+  Scratch<int64_t> node_ids_, indptr_, indices_, edge_ids_;
+  Scratch<Range> ranges_;  // of the destinations of the hop
+  LocalIds local_ids_;
+  LocalIds drawn_;  // the edges of one node, where they are too many to look through
+  std::vector<int64_t> nodes_per_hop_, edges_per_hop_;
+  int64_t num_nodes_ = 0, num_dst_ = 0, num_edges_ = 0;
+};
+
+}  // namespace gnn_ibp
