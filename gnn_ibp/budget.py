@@ -17,7 +17,7 @@ UNITS = {
     "TB": 10**12,
 }
 _BY_LOWER = {unit.lower(): num_bytes for unit, num_bytes in UNITS.items()}
-_SIZE = re.compile(r"(\d+(?:\.\d+)?)\s*([a-z]*)", re.IGNORECASE)
+_SIZE = re.compile(r"([0-9]+(?:\.[0-9]+)?)\s*([a-z]*)", re.IGNORECASE)
 
 
 def free_memory(root: Path = Path("/")) -> int:

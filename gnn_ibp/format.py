@@ -207,7 +207,7 @@ def read_header(file: DiskFile) -> Header:
 
 
 def _check_kind(file: DiskFile, start: bytes) -> None:
-    if not start.startswith(MAGIC):
+    if not start.startswith(MAGIC[: len(start)]):
         for magic, kind in _FOREIGN.items():
             if start.startswith(magic):
                 raise FormatError(f"{file.path} is not a feature file but {kind}")

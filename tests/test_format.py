@@ -1,0 +1,138 @@
+"""What opening and verifying a feature file promises about bytes that nobody should trust."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from make_bad_files import FOLDER, all_cases, forged
+from some_rows import numbered_file, same_bits
+
+from gnn_ibp.errors import FormatError
+from gnn_ibp.feature_file import FeatureFile
+from gnn_ibp.format import ROWS_AT, BlockSums, checksum
+
+CASES = all_cases()
+
+
+def use(path: Path) -> None:
+    """Opens, verifies, and reads every row both ways."""
+    with FeatureFile(path) as file:
+        damages = file.verify()
+        if damages:
+            raise FormatError(str(damages[0]))
+        list(file.decoded_blocks())
+        file.read(np.arange(file.num_rows), np.empty((file.num_rows, *file.row_shape), file.dtype))
+
+
+@pytest.mark.parametrize("path", sorted(FOLDER.glob("*.ibp")), ids=lambda path: path.stem)
+def test_kept_bad_file_is_refused_and_told_why(path: Path) -> None:
+    with pytest.raises(FormatError) as refusal:
+        use(path)
+    assert path.name in str(refusal.value)
+    assert CASES[path.stem][1] in str(refusal.value)
+
+
+def test_every_case_has_a_kept_file() -> None:
+    assert {path.stem for path in FOLDER.glob("*.ibp")} == set(CASES)
+
+
+def test_forging_nothing_gives_a_good_file(tmp_path: Path) -> None:
+    numbered_file(tmp_path / "good.ibp", 41, block_bytes=1024)
+    (tmp_path / "same.ibp").write_bytes(forged(tmp_path / "good.ibp", lambda fields, rows, sections: None))
+    use(tmp_path / "same.ibp")
+
+
+def test_malformed_row_is_named_by_random_reads(tmp_path: Path) -> None:
+    with FeatureFile(FOLDER / "row-too-greedy.ibp") as file:
+        out = np.empty((1, 20), np.float32)
+        file.read([2], out)
+        with pytest.raises(FormatError, match=r"row-too-greedy.ibp: block 0 \(rows 0 to \d+\).* row 1 "):
+            file.read([1], out)
+
+
+@pytest.mark.parametrize("layout", ["condensed", "in-place"])
+def test_no_changed_byte_crashes_or_changes_sequential_rows(tmp_path: Path, layout: str) -> None:
+    """Every byte of a small file in turn, and single bits of it, is changed."""
+    path = tmp_path / "x.ibp"
+    file, rows = numbered_file(path, 40, layout=layout, block_bytes=512)
+    good = path.read_bytes()
+    every = np.concatenate([np.arange(0, ROWS_AT, 97), np.arange(ROWS_AT, len(good), 7)])
+    for at in every.tolist():
+        changed = bytearray(good)
+        changed[at] ^= 1 << at % 8 if at % 2 else 0xFF
+        path.write_bytes(changed)
+        try:
+            file = FeatureFile(path)
+        except FormatError:
+            continue
+        assert file.verify(), f"byte {at} is under no checksum"
+        with pytest.raises(FormatError):
+            list(file.decoded_blocks())
+        out = np.empty_like(rows)
+        try:
+            file.read(np.arange(40), out)
+        except FormatError as error:
+            assert "x.ibp: block" in str(error)
+
+
+@pytest.mark.parametrize("layout", ["condensed", "in-place"])
+def test_every_cut_is_refused_with_both_lengths(tmp_path: Path, layout: str) -> None:
+    path = tmp_path / "x.ibp"
+    numbered_file(path, 40, layout=layout)
+    good = path.read_bytes()
+    for size in [1, 7, 11, 60, *range(4000, len(good), 61)]:
+        path.write_bytes(good[:size])
+        with pytest.raises(FormatError, match=f"{size} are there"):
+            FeatureFile(path)
+
+
+def test_verify_names_block_and_rows(tmp_path: Path) -> None:
+    path = tmp_path / "x.ibp"
+    file, rows = numbered_file(path, 500)
+    assert file.verify() == []
+    data = bytearray(path.read_bytes())
+    data[ROWS_AT + 2 * 4096 + 17] ^= 4
+    path.write_bytes(data)
+    (damage,) = FeatureFile(path).verify()
+    assert damage.block == 2
+    sizes = -(-file.stored_sizes(np.arange(500)) // 4) * 4
+    ends = np.cumsum(sizes)
+    assert damage.first_row == np.searchsorted(ends, 2 * 4096, side="right")
+    assert damage.last_row == np.searchsorted(ends, 3 * 4096 - 1, side="right")
+    assert f"rows {damage.first_row} to {damage.last_row}" in str(damage)
+    assert len(rows) > damage.last_row
+
+
+def test_verify_finds_damage_in_every_block_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "x.ibp"
+    file, _ = numbered_file(path, 500)
+    data = bytearray(path.read_bytes())
+    for block in range(file.num_blocks):
+        data[ROWS_AT + block * 4096] ^= 1
+    path.write_bytes(data)
+    assert [damage.block for damage in FeatureFile(path).verify()] == list(range(file.num_blocks))
+
+
+def test_sequential_rows_before_a_damaged_block_are_right(tmp_path: Path) -> None:
+    path = tmp_path / "x.ibp"
+    _, rows = numbered_file(path, 500)
+    data = bytearray(path.read_bytes())
+    data[ROWS_AT + 4 * 4096] ^= 1
+    path.write_bytes(data)
+    seen = 0
+    with pytest.raises(FormatError, match="block 4 "):
+        for block in FeatureFile(path).decoded_blocks():
+            assert same_bits(block.numpy(), rows[seen : seen + len(block)])
+            seen += len(block)
+    assert seen > 0
+
+
+def test_block_sums_do_not_depend_on_how_bytes_come() -> None:
+    data = np.random.default_rng(0).integers(0, 256, 1000, np.uint8)
+    whole = BlockSums(64)
+    whole.add(data)
+    pieces = BlockSums(64)
+    for piece in np.split(data, [0, 1, 63, 64, 130, 700]):
+        pieces.add(piece)
+    expected = [checksum(data[at : at + 64]) for at in range(0, 1000, 64)]
+    assert pieces.finish().tolist() == whole.finish().tolist() == expected

@@ -1,0 +1,69 @@
+"""Hot sets: hottest first, the same every time."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import torch
+
+from gnn_ibp.hotset import degree_hot_set, presample
+from gnn_ibp.sample import Sample
+
+
+class EchoSampler:
+    """Visits the seeds and, for each of them, the node 7 places on; keeps what it was asked."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[list[int], int, int]] = []
+
+    def sample(self, seeds: torch.Tensor, *, epoch: int = 0, batch: int = 0) -> Sample:
+        self.calls.append((seeds.tolist(), epoch, batch))
+        node_ids = torch.cat([seeds, torch.tensor([7])])
+        none = torch.empty(0, dtype=torch.int64)
+        return Sample(
+            node_ids, torch.zeros(len(seeds) + 1, dtype=torch.int64), none, none, [len(seeds), 1], [0]
+        )
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_degree_is_how_often_a_node_can_be_sampled(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("gnn_ibp.hotset._STEP", 3)
+    graph = SimpleNamespace(num_nodes=6, indices=np.array([4, 4, 1, 4, 0, 1, 5], dtype))
+    assert degree_hot_set(graph).tolist() == [4, 1, 0, 5, 2, 3]
+
+
+def test_degree_of_a_graph_without_edges() -> None:
+    graph = SimpleNamespace(num_nodes=3, indices=np.empty(0, np.int32))
+    assert degree_hot_set(graph).tolist() == [0, 1, 2]
+
+
+def test_presampled_nodes_come_most_visited_first() -> None:
+    hot = presample(EchoSampler(), torch.tensor([3, 3, 20, 1, 3]), batch_size=2)
+    assert hot.tolist() == [3, 7, 1, 20]
+    assert hot.dtype == np.int64
+
+
+def test_presampling_covers_every_seed_once_an_epoch_and_repeats_itself() -> None:
+    seeds = np.arange(100, 110, dtype=np.int32)
+    first, second = EchoSampler(), EchoSampler()
+    assert (
+        presample(first, seeds, 4, num_epochs=2).tolist()
+        == presample(second, seeds, 4, num_epochs=2).tolist()
+    )
+    assert first.calls == second.calls
+    assert [(epoch, batch) for _, epoch, batch in first.calls] == [(e, b) for e in (0, 1) for b in (0, 1, 2)]
+    for epoch in (0, 1):
+        visited = [seed for call, number, _ in first.calls if number == epoch for seed in call]
+        assert sorted(visited) == seeds.tolist()
+        assert visited != seeds.tolist()
+
+
+def test_no_seeds_make_no_hot_set() -> None:
+    assert presample(EchoSampler(), torch.empty(0, dtype=torch.int64)).tolist() == []
+
+
+def test_bad_numbers_are_refused() -> None:
+    with pytest.raises(ValueError, match="batch_size is 0"):
+        presample(EchoSampler(), [1], batch_size=0)
+    with pytest.raises(ValueError, match="num_epochs is 0"):
+        presample(EchoSampler(), [1], num_epochs=0)
