@@ -46,14 +46,21 @@ GNN_IBP_HD size_t encoded_size(size_t num_chunks, size_t word_bytes, uint64_t pa
   return participation_bytes(num_chunks, word_bytes) + static_cast<size_t>(words) * word_bytes;
 }
 
-// `width` bits, 0 to W, that begin `at` bits into two payload words, 0 <= at < W.
+// Eight bytes of payload, loaded little-endian, so that the stream runs from the top bit down; and back.
 template <typename Word>
-GNN_IBP_HD Word read_bits(Word first, Word second, unsigned at, unsigned width) {
+GNN_IBP_HD uint64_t swap_words(uint64_t bytes) {
   constexpr unsigned W = WordBits<Word>::value;
-  // Two shifts where one would be by W: at == 0 and width == 0 are common.
-  const Word window = static_cast<Word>(static_cast<Word>(first << at) |
-                                        static_cast<Word>(static_cast<Word>(second >> 1) >> (W - 1 - at)));
-  return width ? static_cast<Word>(window >> (W - width)) : static_cast<Word>(0);
+  if (W <= 32) bytes = bytes << 32 | bytes >> 32;
+  if (W <= 16) bytes = (bytes & 0x0000FFFF0000FFFFu) << 16 | (bytes >> 16 & 0x0000FFFF0000FFFFu);
+  if (W <= 8) bytes = (bytes & 0x00FF00FF00FF00FFu) << 8 | (bytes >> 8 & 0x00FF00FF00FF00FFu);
+  return bytes;
+}
+
+// The top `width` bits of `stream`, 0 to W. A shift by 64 would be undefined, hence two, or a mask.
+template <typename Word>
+GNN_IBP_HD Word top_bits(uint64_t stream, unsigned width) {
+  if (WordBits<Word>::value < 64) return static_cast<Word>(stream >> 1 >> ((63 - width) & 63));
+  return static_cast<Word>(stream >> ((64 - width) & 63) & -static_cast<uint64_t>(width != 0));
 }
 
 // Where the kept bits of a chunk go. Bit p of `keep` lies at rank(p), the number of kept bits below it, in

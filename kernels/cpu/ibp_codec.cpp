@@ -14,10 +14,61 @@ namespace {
 
 constexpr size_t kBlock = 64;  // chunks handled together: their participation bits fill one 64-bit word
 
+// 64 bits of the payload from bit `at` on; at least 64 - (W - 1) of them, all 64 for W = 64.
+template <typename Word>
+uint64_t stream_at(const uint8_t* payload, uint64_t at) {
+  constexpr unsigned W = 8 * sizeof(Word);
+  const uint8_t* word = payload + at / W * sizeof(Word);
+  const uint64_t stream = swap_words<Word>(load_le<uint64_t>(word)) << at % W;
+  if constexpr (W < 64) return stream;
+  return stream | load_le<uint64_t>(word + 8) >> 1 >> (63 - at % W);
+}
+
+// Collects the payload's stream, a block of chunks at a time.
+template <typename Word>
+class BitWriter {
+ public:
+  // Appends the low `width` bits, 0 to 64; the others are 0. Every call writes its word without a branch;
+  // one that is not full yet is written again by the next call.
+  void append(uint64_t bits, unsigned width) {
+    const uint64_t left = bits << ((64 - width) & 63);
+    pending_ |= left >> used_;
+    full_[num_full_] = to_little_endian(swap_words<Word>(pending_));
+    const uint64_t rest = left << 1 << (63 - used_);
+    const unsigned end = used_ + width;
+    const uint64_t filled = -static_cast<uint64_t>(end >> 6);
+    pending_ = (rest & filled) | (pending_ & ~filled);
+    used_ = end & 63;
+    num_full_ += end >> 6;
+  }
+
+  // Copies the full words to `out` and returns the end; to be called after every block.
+  uint8_t* flush(uint8_t* out) {
+    const size_t bytes = num_full_ * sizeof(uint64_t);
+    std::memcpy(out, full_, bytes);
+    num_full_ = 0;
+    return out + bytes;
+  }
+
+  // Copies the last words, filled up with zeros.
+  void finish(uint8_t* out) const {
+    const uint64_t word = to_little_endian(swap_words<Word>(pending_));
+    std::memcpy(out, &word, (used_ + 8 * sizeof(Word) - 1) / (8 * sizeof(Word)) * sizeof(Word));
+  }
+
+ private:
+  uint64_t pending_ = 0;  // bits of the word that is not yet full, at its high end
+  unsigned used_ = 0;     // their number, less than 64
+  size_t num_full_ = 0;
+  uint64_t full_[kBlock + 1];
+};
+
 template <typename Word>
 class IbpCodec final : public RowCodec {
   static constexpr unsigned W = 8 * sizeof(Word);
   static constexpr size_t S = sizeof(Word);
+  static constexpr size_t kPerWrite = 64 / W;               // chunks appended at once
+  static constexpr size_t kPerRead = W == 64 ? 1 : 32 / W;  // chunks out of one look at the stream
 
  public:
   IbpCodec(const uint8_t* mask, const uint8_t* bitval, size_t row_bytes)
@@ -30,12 +81,14 @@ class IbpCodec final : public RowCodec {
     bitval_.resize(padded);
     keep_.resize(padded);
     saved_.resize(padded);
+    full_.resize(padded);
     for (auto& moves : moves_) moves.resize(padded);
     for (size_t j = 0; j < num_chunks_; ++j) {
       mask_[j] = load_le<Word>(mask + j * S);
       bitval_[j] = load_le<Word>(bitval + j * S);
       keep_[j] = static_cast<Word>(~mask_[j]);
       saved_[j] = static_cast<uint8_t>(std::popcount(mask_[j]));
+      full_[j] = W;
       if (bitval_[j] & keep_[j]) throw std::invalid_argument("bitval has bits outside of mask");
       Word moves[6];
       num_steps_ = std::max(num_steps_, split_moves(keep_[j], moves));
@@ -58,8 +111,7 @@ class IbpCodec final : public RowCodec {
   void encode(const uint8_t* row, uint8_t* stored) const override {
     uint8_t* out = stored + participation_bytes_;
     std::fill(stored + (num_chunks_ + 7) / 8, out, uint8_t{0});
-    Word pending = 0;   // bits of the word that is not yet full, at its high end
-    unsigned used = 0;  // their number, less than W
+    BitWriter<Word> writer;
     for (size_t first = 0; first < num_chunks_; first += kBlock) {
       const size_t count = std::min(kBlock, num_chunks_ - first);
       const uint64_t part = participation(row, first);
@@ -67,26 +119,21 @@ class IbpCodec final : public RowCodec {
       std::memcpy(stored + first / 8, &part_le, (count + 7) / 8);
 
       Word values[kBlock];
+      uint8_t widths[kBlock];
       compress(row + first * S, first, count, part, values);
-
-      // Every chunk writes its word; one that is not full yet is written again by the next chunk. In a
-      // buffer, because the last of these writes may lie behind the row.
-      uint8_t full[(kBlock + 1) * S];
-      uint8_t* next = full;
-      for (size_t j = 0; j < count; ++j) {
-        const unsigned width = W - (part >> j & 1 ? saved_[first + j] : 0);
-        const Word left = static_cast<Word>(values[j] << ((W - width) & (W - 1)));
-        pending = static_cast<Word>(pending | left >> used);
-        store_le(next, pending);
-        const bool filled = used + width >= W;
-        const Word rest = static_cast<Word>(static_cast<Word>(left << 1) << (W - 1 - used));
-        pending = filled ? rest : pending;
-        used = used + width - (filled ? W : 0);
-        next += filled ? S : 0;
+      widths_of(part, first, widths);
+      for (size_t j = 0; j < count; j += kPerWrite) {
+        uint64_t bits = values[j];
+        unsigned width = widths[j];
+        for (size_t k = j + 1; k < j + kPerWrite; ++k) {
+          bits = bits << widths[k] | values[k];
+          width += widths[k];
+        }
+        writer.append(bits, width);
       }
-      out = std::copy(full, next, out);
+      out = writer.flush(out);
     }
-    if (used) store_le(out, pending);
+    writer.finish(out);
   }
 
   bool check(const uint8_t* stored, size_t size) const override {
@@ -168,19 +215,45 @@ class IbpCodec final : public RowCodec {
     return ones == 0;
   }
 
-  // values[j]: the bits that chunk j adds to the payload, at the low end.
-  void compress(const uint8_t* chunks, size_t first, size_t count, uint64_t part, Word* values) const {
+  // takes_part[j]: 0xFF where chunk j participates, else 0.
+  static void spread_bits(uint64_t part, uint8_t takes_part[kBlock]) {
+    for (size_t k = 0; k < kBlock; k += 8) {
+      const uint64_t bits =
+          (part >> k & 0xFF) * 0x0101010101010101u & 0x8040201008040201u;  // bit i in byte i
+      const uint64_t ones = (bits + 0x7F7F7F7F7F7F7F7Fu) >> 7 & 0x0101010101010101u;
+      store_le(takes_part + k, ones * 0xFF);
+    }
+  }
+
+  // widths[j]: the number of bits that chunk j adds to the payload; 0 beyond the last chunk.
+  void widths_of(uint64_t part, size_t first, uint8_t widths[kBlock]) const {
+    uint8_t takes_part[kBlock];
+    spread_bits(part, takes_part);
+    const uint8_t* saved = saved_.data() + first;
+    const uint8_t* full = full_.data() + first;
+    for (size_t j = 0; j < kBlock; ++j)
+      widths[j] = static_cast<uint8_t>(full[j] - (saved[j] & takes_part[j]));
+  }
+
+  // values[j]: the bits that chunk j adds to the payload, at the low end; 0 beyond the last chunk.
+  void compress(const uint8_t* chunks, size_t first, size_t count, uint64_t part, Word values[kBlock]) const {
     const Word* keep = keep_.data() + first;
-    for (size_t j = 0; j < count; ++j) values[j] = load_le<Word>(chunks + j * S) & keep[j];
+    Word block[kBlock] = {};
+    load_chunks(chunks, count, block);
+    for (size_t j = 0; j < kBlock; ++j) values[j] = block[j] & keep[j];
     for (unsigned step = 0; step < num_steps_; ++step) {
       const Word* moves = moves_[step].data() + first;
-      for (size_t j = 0; j < count; ++j) values[j] = move_down(values[j], moves[j], step);
+      for (size_t j = 0; j < kBlock; ++j) values[j] = move_down(values[j], moves[j], step);
     }
     const uint64_t all = ~uint64_t{0} >> (kBlock - count);
     for (uint64_t whole = ~part & all; whole; whole &= whole - 1) {
       const size_t j = std::countr_zero(whole);
-      values[j] = load_le<Word>(chunks + j * S);
+      values[j] = block[j];
     }
+  }
+
+  static void load_chunks(const uint8_t* chunks, size_t count, Word* block) {
+    for (size_t j = 0; j < count; ++j) block[j] = load_le<Word>(chunks + j * S);
   }
 
   template <unsigned Steps>
@@ -190,39 +263,50 @@ class IbpCodec final : public RowCodec {
     for (size_t first = 0; first < num_chunks_; first += kBlock) {
       const size_t count = std::min(kBlock, num_chunks_ - first);
       uint64_t part = load_le<uint64_t>(stored + first / 8);
-      const uint8_t* saved = saved_.data() + first;
-      Word values[kBlock], whole[kBlock];  // whole: all ones where a chunk does not participate
-      for (size_t j = 0; j < count; ++j, part >>= 1) {
-        const Word takes_part = static_cast<Word>(-(part & 1));
-        const unsigned width = W - (saved[j] & static_cast<uint8_t>(takes_part));
-        whole[j] = static_cast<Word>(~takes_part);
-        const uint8_t* word = payload + at / W * S;
-        values[j] = read_bits(load_le<Word>(word), load_le<Word>(word + S), at % W, width);
-        at += width;
+      if (count < kBlock) part &= ~uint64_t{0} >> (kBlock - count);
+      uint8_t widths[kBlock];
+      widths_of(part, first, widths);
+      Word values[kBlock];
+      for (size_t j = 0; j < count; j += kPerRead) {  // beyond the last chunk widths are 0
+        uint64_t stream = stream_at<Word>(payload, at);
+        for (size_t k = 0; k < kPerRead; ++k) {
+          values[j + k] = top_bits<Word>(stream, widths[j + k]);
+          at += widths[j + k];
+          if (kPerRead > 1) stream <<= widths[j + k];
+        }
       }
-      expand<Steps>(values, whole, first, count, row + first * S);
+      Word chunks[kBlock];
+      expand<Steps>(values, part, first, chunks);
+      store_chunks(chunks, count, row + first * S);
     }
   }
 
   template <unsigned Steps>
-  void expand(const Word* values, const Word* whole, size_t first, size_t count, uint8_t* row) const {
+  void expand(const Word values[kBlock], uint64_t part, size_t first, Word chunks[kBlock]) const {
+    uint8_t takes_part[kBlock];
+    spread_bits(part, takes_part);
     const Word* keep = keep_.data() + first;
     const Word* bitval = bitval_.data() + first;
     const Word* moves[6];
     for (unsigned i = 0; i < 6; ++i) moves[i] = moves_[i].data() + first;
-    for (size_t j = 0; j < count; ++j) {
+    for (size_t j = 0; j < kBlock; ++j) {
       Word spread = values[j];
       for (unsigned i = Steps; i-- > 0;) spread = move_up(spread, moves[i][j], i);
       spread = static_cast<Word>((spread & keep[j]) | bitval[j]);
-      store_le(row + j * S, static_cast<Word>((values[j] & whole[j]) | (spread & ~whole[j])));
+      const Word takes = static_cast<Word>(static_cast<int8_t>(takes_part[j]));
+      chunks[j] = static_cast<Word>((spread & takes) | (values[j] & ~takes));
     }
+  }
+
+  static void store_chunks(const Word* chunks, size_t count, uint8_t* row) {
+    for (size_t j = 0; j < count; ++j) store_le(row + j * S, chunks[j]);
   }
 
   const size_t num_chunks_, participation_bytes_, num_nibbles_;
   unsigned num_steps_ = 0;
   // One entry a chunk, padded to whole blocks.
   std::vector<Word> mask_, bitval_, keep_, moves_[6];
-  std::vector<uint8_t> saved_;  // popcount of the mask
+  std::vector<uint8_t> saved_, full_;  // popcount of the mask; W
   std::vector<NibbleSums> saved_by_nibble_;
 };
 
