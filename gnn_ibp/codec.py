@@ -177,13 +177,8 @@ class IBPCodec:
     def params(self) -> bytes:
         """chunk_bits as uint32, then mask and bitval, all little-endian."""
         words = self.mask.dtype.newbyteorder("<")
-        return b"".join(
-            [
-                struct.pack("<I", self.chunk_bits),
-                self.mask.astype(words).tobytes(),
-                self.bitval.astype(words).tobytes(),
-            ]
-        )
+        mask, bitval = self.mask.astype(words), self.bitval.astype(words)
+        return struct.pack("<I", self.chunk_bits) + mask.tobytes() + bitval.tobytes()
 
     @classmethod
     def from_params(cls, row_bytes: int, params: bytes) -> "IBPCodec":
@@ -219,11 +214,10 @@ class IBPCodec:
 
     def decode(self, packed: PackedRows) -> Array:
         """The array that was encoded: its type, dtype, shape and every bit. Raises FormatError on damage."""
-        if packed.rows.row_bytes != self.row_bytes:
-            raise ValueError(
-                f"packed has rows of {packed.rows.row_bytes} bytes, the codec is for {self.row_bytes}"
-            )
-        out = np.empty((packed.rows.num_rows, self.row_bytes), np.uint8)
+        row_bytes = packed.rows.row_bytes
+        if row_bytes != self.row_bytes:
+            raise ValueError(f"packed has rows of {row_bytes} bytes, the codec is for {self.row_bytes}")
+        out = np.empty((packed.rows.num_rows, row_bytes), np.uint8)
         ops.decode_all(self, packed.rows, out)
         return from_row_bytes(out, packed.dtype, packed.shape)
 
@@ -286,22 +280,21 @@ def _percent(threshold: float | str | None) -> int | str | None:
     """The paper's threshold as a whole number of percent; "sweep" and None stay."""
     if threshold is None or threshold == "sweep":
         return threshold
-    if isinstance(threshold, str):
+    if isinstance(threshold, str) or not 0.5 <= threshold <= 0.99:
         raise ValueError(f'threshold is {threshold!r}, want a number from 0.50 to 0.99 or "sweep"')
-    percent = round(100 * threshold)
-    if not 50 <= percent < 100:
-        raise ValueError(f"threshold is {threshold}, want 0.50 to 0.99")
-    return percent
+    return round(100 * threshold)
 
 
 def _words(name: str, values: ArrayLike, chunk_bits: int) -> NDArray[np.unsignedinteger]:
     """`values` as an unchangeable array of unsigned words."""
     array = np.asarray(values)
+    whole = array.dtype.kind in "iu" or array.size == 0
     if isinstance(values, list | tuple) and all(isinstance(value, int) for value in values):
-        array = np.array(values, object)  # NumPy alone makes floats of a list with integers above 2^63
+        # NumPy alone makes floats of a list with integers above 2^63.
+        array, whole = np.array(values, object), True
     if array.ndim != 1:
         raise ValueError(f"{name} has shape {array.shape}, want one dimension")
-    if array.dtype.kind not in "iuO":
+    if not whole:
         raise TypeError(f"{name} has dtype {array.dtype}, want integers")
     if len(array) and not 0 <= int(array.min()) <= int(array.max()) < 1 << chunk_bits:
         raise ValueError(f"{name} has values that are no unsigned numbers of {chunk_bits} bits")
