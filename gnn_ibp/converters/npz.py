@@ -1,0 +1,159 @@
+"""A graph in one .npz file.
+
+    x                                     dense features (N, ...); or, as CSR,
+    x_indptr, x_indices, x_data, x_shape  (N + 1,), (nnz,), (nnz,), [N, D]
+    edge_index                            integers (2, E), row 0 source, row 1 target
+    y                                     (N,), negative or NaN: no label
+    train_idx, val_idx, test_idx          node ids
+    directed                              false: every edge is there in both directions
+    node_type, edge_type                  optional, integers (N,) and (E,)
+    class_names, node_type_names, edge_type_names   optional, strings
+
+Rows of features go from the zip member to the feature file in blocks; the rest is read into memory.
+"""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnn_ibp.converters.zip_arrays import ZipArray, ZipArrays
+from gnn_ibp.dataset_parts import DatasetParts
+from gnn_ibp.errors import FormatError, unknown_name
+from gnn_ibp.row_stream import Rows, RowStream, block_rows, sample_by_pass
+from gnn_ibp.row_type import RowType
+from gnn_ibp.sparse_rows import SparseRows, check_indptr
+
+SPARSE = ("x_indptr", "x_indices", "x_data", "x_shape")
+PLAIN = ("x", "edge_index", "y", "directed", "node_type", "edge_type")
+SPLITS = ("train_idx", "val_idx", "test_idx")
+NAMES = ("class_names", "node_type_names", "edge_type_names")
+KNOWN = (*PLAIN, *SPARSE, *SPLITS, *NAMES)
+
+
+def npz_parts(path: Path) -> DatasetParts:
+    """The parts of the graph in the file `path`.
+
+    FileNotFoundError, FormatError for a file or member that cannot be read, and for one that is missing.
+    Members that have no meaning here are left out with a warning.
+    """
+    if not path.is_file():
+        raise FileNotFoundError(f"{path} does not exist; npz:PATH names an .npz file")
+    arrays = ZipArrays(path)
+    for name in arrays.names:
+        if name not in KNOWN:
+            warnings.warn(
+                f"{path}: left out, {unknown_name('member', name, KNOWN)}", UserWarning, stacklevel=2
+            )
+    features: dict[str, RowStream] = {}
+    if any(name in arrays for name in SPARSE):
+        features["x"] = _sparse_rows(arrays)
+    elif "x" in arrays:
+        features["x"] = ZipRows(arrays, "x")
+    parts = {name: arrays.read(name) for name in PLAIN if name in arrays and name != "x"}
+    return DatasetParts(
+        name=path.stem,
+        source={"kind": "npz", "path": str(path.resolve()), "fingerprint": arrays.fingerprint},
+        num_nodes=_num_nodes(path, features, parts),
+        edge_index=_edge_index(arrays, parts),
+        labels=parts.get("y"),
+        num_classes=len(arrays.read("class_names")) if "class_names" in arrays else None,
+        splits={name.removesuffix("_idx"): arrays.read(name) for name in SPLITS if name in arrays},
+        features=features,
+        arrays={name: parts[name] for name in ("node_type",) if name in parts},
+        edge_arrays={name: parts[name] for name in ("edge_type",) if name in parts},
+        names={name.removesuffix("_names"): arrays.read(name).tolist() for name in NAMES if name in arrays},
+        directed=bool(parts["directed"]) if "directed" in parts else None,
+    )
+
+
+def _num_nodes(path: Path, features: dict[str, RowStream], parts: dict[str, NDArray[Any]]) -> int:
+    for rows in features.values():
+        if rows.num_rows is not None:
+            return rows.num_rows
+    for name in ("y", "node_type"):
+        if name in parts:
+            return len(parts[name])
+    raise FormatError(f"{path} has neither x nor y nor node_type, so its number of nodes is unknown")
+
+
+def _edge_index(arrays: ZipArrays, parts: dict[str, NDArray[Any]]) -> NDArray[Any] | None:
+    edges = parts.get("edge_index")
+    if edges is not None and (edges.ndim != 2 or edges.shape[0] != 2 or edges.dtype.kind not in "iu"):
+        raise FormatError(
+            f"{arrays.path}: edge_index is {edges.dtype} {edges.shape}, wanted integers (2, E), sources and "
+            "targets"
+        )
+    return edges if edges is None or edges.dtype in (np.int32, np.int64) else edges.astype(np.int64)
+
+
+@dataclass(frozen=True)
+class ZipRows:
+    """Dense rows in a member of an .npz file."""
+
+    arrays: ZipArrays
+    name: str
+
+    def __post_init__(self) -> None:
+        array = self._open()
+        if not array.shape:
+            raise FormatError(f"{array.where} is a single number, wanted one row per node")
+
+    @property
+    def num_rows(self) -> int:
+        return int(self._open().shape[0])
+
+    @property
+    def row_type(self) -> RowType:
+        array = self._open()
+        try:
+            return RowType(array.dtype.name, tuple(array.shape[1:]))
+        except TypeError as error:
+            raise FormatError(f"{array.where}: {error}") from error
+
+    def blocks(self) -> Iterator[Rows]:
+        array, step, num_rows = self._open(), block_rows(self.row_type), self.num_rows
+        for first in range(0, num_rows, step):
+            yield array.take(min(step, num_rows - first))
+
+    def sample(self, seed: int) -> Rows:
+        return sample_by_pass(self, self.num_rows, seed)
+
+    def _open(self) -> ZipArray:
+        return self.arrays.open(self.name)
+
+
+def _sparse_rows(arrays: ZipArrays) -> SparseRows:
+    missing = [name for name in SPARSE if name not in arrays]
+    if missing:
+        raise FormatError(
+            f"{arrays.path}: sparse features need {', '.join(SPARSE)}; {', '.join(missing)} is missing"
+        )
+    shape = arrays.read("x_shape").reshape(-1).tolist()
+    indptr = arrays.read("x_indptr")
+    columns, values = arrays.open("x_indices"), arrays.open("x_data")
+    if len(shape) != 2 or columns.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
+        raise FormatError(f"{arrays.path}: x_shape must be [N, D], x_indptr and x_indices integers")
+    if indptr.shape != (shape[0] + 1,) or columns.shape != values.shape or len(values.shape) != 1:
+        raise FormatError(
+            f"{arrays.path}: x_indptr {indptr.shape}, x_indices {columns.shape} and x_data {values.shape} "
+            f"do not make a matrix of {shape[0]} rows"
+        )
+    what = f"{arrays.path}: x"
+    indptr = indptr.astype(np.int64)
+    check_indptr(indptr, values.shape[0], what)
+    return SparseRows(indptr, RowType(values.dtype.name, (shape[1],)), lambda: _ZipEntries(arrays), what)
+
+
+class _ZipEntries:
+    """Column numbers and values, read from their members side by side."""
+
+    def __init__(self, arrays: ZipArrays) -> None:
+        self._columns, self._values = arrays.open("x_indices"), arrays.open("x_data")
+
+    def take(self, count: int) -> tuple[NDArray[Any], NDArray[Any]]:
+        return self._columns.take(count), self._values.take(count)

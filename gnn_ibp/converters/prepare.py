@@ -1,0 +1,145 @@
+"""Data sets by name: opened where they are, made where they are not."""
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from gnn_ibp.budget import format_bytes
+from gnn_ibp.converters.folder import folder_parts, folder_settings
+from gnn_ibp.converters.sources import Source, find_source
+from gnn_ibp.dataset import Dataset
+from gnn_ibp.dataset_meta import NAME
+from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
+from gnn_ibp.dataset_writer import write_dataset
+from gnn_ibp.errors import SettingsError
+
+Say = Callable[[str], None]
+
+_WORKING_BYTES = 256 << 20
+"""Memory for blocks of rows and the fit, beside the edges."""
+
+
+def _nothing(line: str) -> None:
+    pass
+
+
+def prepare(
+    name: str,
+    root: Path | str,
+    *,
+    raw_root: Path | str | None = None,
+    settings: ConversionSettings | None = None,
+    memory_budget: int | None = None,
+    say: Say = _nothing,
+) -> Dataset:
+    """Opens the data set `name` in root/NAME[-undirected][-dedup], and makes it first where it is not there.
+
+    name: of a source, see `find_source`; or of a data set that lies in `root` already, or the path of one.
+    raw_root: where raw files lie or are downloaded to, by default root/raw.
+    say: takes a line about what is done.
+
+    SettingsError where what is there was made from another source or with other settings, or the name is
+    unknown.
+    """
+    root, settings = Path(root), settings or ConversionSettings()
+    suffix = "-undirected" * settings.undirected + "-dedup" * settings.dedup
+    existing = _existing(name, root, suffix)
+    if existing is not None:
+        return _checked(existing, settings, None)
+    source = find_source(name)
+    path = root / f"{source.folder}{suffix}"
+    if not path.exists():
+        parts = source.read(Path(raw_root) if raw_root else root / "raw", root)
+        try:
+            _write(parts, path, settings, memory_budget, say)
+        except FileExistsError:  # another process made it meanwhile
+            if not (path / NAME).is_file():
+                raise
+    return _checked(path, settings, source)
+
+
+def convert_source(
+    source: str,
+    out: Path | str,
+    *,
+    raw_root: Path | str | None = None,
+    settings: ConversionSettings | None = None,
+    memory_budget: int | None = None,
+    say: Say = _nothing,
+) -> Path:
+    """Writes the data set of `source`, a name or the folder of a data set, into the new folder `out`.
+
+    raw_root: by default the folder `raw` beside `out`. Raises as `write_dataset`, and SettingsError for an
+    unknown name or where `memory_budget` (bytes) does not suffice.
+    """
+    out, settings = Path(out), settings or ConversionSettings()
+    if out.exists():
+        raise FileExistsError(f"{out} exists; remove it or choose another folder")
+    if Path(source).is_dir():
+        dataset = Dataset.open(source)
+        settings = folder_settings(dataset, settings)
+        parts = folder_parts(dataset, settings)
+    else:
+        raw = Path(raw_root) if raw_root else out.parent / "raw"
+        parts = find_source(source).read(raw, out.parent)
+    return _write(parts, out, settings, memory_budget, say)
+
+
+def _write(
+    parts: DatasetParts, out: Path, settings: ConversionSettings, memory_budget: int | None, say: Say
+) -> Path:
+    memory = _WORKING_BYTES + parts.edges_bytes(settings.undirected)
+    if memory_budget is not None and memory > memory_budget:
+        raise SettingsError(
+            f"the conversion needs about {format_bytes(memory)} of memory, for its edges above all, and the "
+            f"memory budget is {format_bytes(memory_budget)}; raise it"
+        )
+    disk = parts.disk_bytes()
+    existing_parent = next(folder for folder in out.absolute().parents if folder.exists())
+    free = shutil.disk_usage(existing_parent).free
+    needed = "an unknown amount" if disk is None else f"at most {format_bytes(disk)}"
+    say(f"converting {parts.name} into {out}: {needed} of disk needed, {format_bytes(free)} free")
+    return write_dataset(parts, out, settings)
+
+
+def _existing(name: str, root: Path, suffix: str) -> Path | None:
+    """The folder of a data set that `name` is the path of, or that no source would be made into."""
+    if (Path(name) / NAME).is_file():
+        return Path(name)
+    try:
+        find_source(name)
+    except SettingsError:
+        for path in (root / f"{name}{suffix}", root / name):
+            if (path / NAME).is_file():
+                return path
+    return None
+
+
+def _checked(path: Path, settings: ConversionSettings, source: Source | None) -> Dataset:
+    dataset = Dataset.open(path)
+    if source:
+        for key, wanted in source.identity.items():
+            if dataset.meta.source.get(key) != wanted:
+                raise SettingsError(
+                    f"{path} was made from {dict(dataset.meta.source)}, {source.name} is "
+                    f"{dict(source.identity)}; "
+                    "choose another --root, or remove that folder and it is made again"
+                )
+    default = ConversionSettings()
+    for key, wanted in vars(settings).items():
+        there = dataset.meta.settings.get(key)
+        asked_for = key in ("undirected", "dedup") or wanted != getattr(default, key)
+        if asked_for and wanted != there:
+            raise SettingsError(
+                f"{path} was made with {key} = {there}, {key} = {wanted} is asked for; "
+                f"{_remedy(path, key, wanted)}"
+            )
+    return dataset
+
+
+def _remedy(path: Path, key: str, wanted: object) -> str:
+    flag = f"--{key.replace('_', '-')}"
+    if wanted is False:
+        return f"ask for {flag}, or convert the source again into another folder"
+    value = "" if wanted is True else f" {wanted}"
+    return f"`gnn-ibp convert {path} {path}-{key.replace('_', '-')} {flag}{value}` makes such a copy"

@@ -1,0 +1,104 @@
+"""What can be converted, by name: the built-in graph, PyG's data sets, .npz files."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from gnn_ibp.converters.npz import npz_parts
+from gnn_ibp.converters.pyg_datasets import ALIASES, PYG_DATASETS, pyg_dataset_parts, source_of
+from gnn_ibp.converters.synthetic import NUM_NODES, synthetic, synthetic_source
+from gnn_ibp.converters.zip_arrays import ZipArrays
+from gnn_ibp.dataset_parts import DatasetParts
+from gnn_ibp.errors import SettingsError, unknown_name
+
+_OGB_PREFIXES = ("ogbn-", "ogbl-", "ogbg-")
+
+
+@dataclass(frozen=True)
+class Source:
+    """name: its canonical name. folder: that of the data set made of it. config: its file among the configs.
+
+    identity: what meta.json's `source` must say for the data set to be this one.
+    read(raw_root, scratch): its parts; raw files lie or go below `raw_root`, `scratch` is for temporary
+    files.
+    """
+
+    name: str
+    folder: str
+    config: str
+    identity: Mapping[str, Any]
+    read: Callable[[Path, Path], DatasetParts]
+
+
+def find_source(name: str) -> Source:
+    """The source called `name`. SettingsError for an unknown one, with the nearest known name."""
+    kind, colon, rest = name.partition(":")
+    key = kind.lower()
+    if key in CONVERTERS and (not colon or key in PARAMETERS):
+        return CONVERTERS[key](key, rest)
+    if key.startswith(_OGB_PREFIXES):
+        raise SettingsError(
+            f"the converters of OGB's data sets, {name} among them, are not there yet; {_known()}"
+        )
+    if key in CONVERTERS:
+        raise SettingsError(f"data set {name!r}: {key} takes nothing behind a colon")
+    raise SettingsError(f"{unknown_name('data set', name, [*CONVERTERS])}; {_known()}")
+
+
+def config_name(name: str) -> str:
+    """The name of the config of the data set `name`: without node count, path and alias."""
+    kind, _, rest = name.partition(":")
+    if kind.lower() == "npz":
+        return Path(rest).stem.lower()
+    return ALIASES.get(kind.lower(), kind.lower())
+
+
+def _synthetic(key: str, rest: str) -> Source:
+    if not rest:
+        num_nodes = NUM_NODES
+    elif rest.replace("_", "").isdecimal() and int(rest) > 0:
+        num_nodes = int(rest)
+    else:
+        raise SettingsError(f"data set synthetic:{rest}: the number of nodes is wanted behind the colon")
+    folder = f"{key}-{num_nodes}" if rest else key
+    identity = synthetic_source(num_nodes)
+    return Source(key, folder, key, identity, lambda raw_root, scratch: synthetic(num_nodes))
+
+
+def _npz(key: str, rest: str) -> Source:
+    if not rest:
+        raise SettingsError("data set npz: the path of an .npz file is wanted behind a colon, npz:PATH")
+    path = Path(rest).expanduser()
+    fingerprint = {"fingerprint": ZipArrays(path).fingerprint} if path.is_file() else {}
+    identity = {"kind": key, **fingerprint}
+    return Source(
+        f"{key}:{rest}", path.stem, path.stem.lower(), identity, lambda raw_root, scratch: npz_parts(path)
+    )
+
+
+def _pyg(key: str, rest: str) -> Source:
+    name = ALIASES.get(key, key)
+    dataset = PYG_DATASETS[name]
+    return Source(
+        name,
+        name,
+        name,
+        source_of(dataset),
+        lambda raw_root, scratch: pyg_dataset_parts(name, dataset, raw_root, scratch),
+    )
+
+
+CONVERTERS: dict[str, Callable[[str, str], Source]] = {
+    "synthetic": _synthetic,
+    "npz": _npz,
+    **dict.fromkeys((*PYG_DATASETS, *ALIASES), _pyg),
+}
+"""Name, in lower case -> source of that name and of what stands behind its colon."""
+
+PARAMETERS = ("synthetic", "npz")
+"""Names that take something behind a colon."""
+
+
+def _known() -> str:
+    return f"names that work: synthetic, synthetic:NODES, npz:PATH, {', '.join(PYG_DATASETS)}"

@@ -1,0 +1,250 @@
+"""Dataset: a folder with a graph, its features, labels and splits."""
+
+import os
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gnn_ibp.column_stats import Statistics
+from gnn_ibp.dataset_meta import ArrayInfo, FeatureInfo, Meta
+from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts, Threshold
+from gnn_ibp.dataset_writer import write_dataset, write_raw_twin
+from gnn_ibp.disk_file import DiskFile
+from gnn_ibp.errors import FormatError, unknown_name
+from gnn_ibp.feature_file import FeatureFile
+from gnn_ibp.graph import Graph
+from gnn_ibp.npy import read_npy
+from gnn_ibp.pyg_parts import pyg_parts
+from gnn_ibp.row_stream import Rows, RowStream, as_random_access, as_stream
+
+
+class Dataset:
+    """A data set on disk; it may lie in a read-only folder and be moved. Pickled, it is its path.
+
+    path, meta (all of meta.json), name, num_nodes, num_edges, num_classes, undirected, dedup, metric tell
+    what it is.
+    features: name -> `FeatureInfo`, of nodes and edges. arrays: name -> `ArrayInfo`.
+    """
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self.path = Path(path)
+        self.meta = Meta.read(self.path)
+        for name, info in self.meta.files.items():
+            self._check_size(name, info.num_bytes)
+
+    @classmethod
+    def open(cls, path: str | os.PathLike[str]) -> "Dataset":
+        """The data set in the folder `path`. Reads meta.json and looks at the sizes of the files, no more.
+
+        FileNotFoundError where there is none; FormatError for a damaged meta.json, and naming a file that is
+        missing or has another size than when it was written.
+        """
+        return cls(path)
+
+    @classmethod
+    def from_arrays(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        edge_index: Any = None,
+        x: Rows | Iterable[Rows] | RowStream | None = None,
+        y: NDArray[Any] | Tensor | None = None,
+        split: Mapping[str, NDArray[Any] | Tensor] | None = None,
+        num_nodes: int | None = None,
+        num_classes: int | None = None,
+        features: Mapping[str, Rows | Iterable[Rows] | RowStream] | None = None,
+        edge_features: Mapping[str, Rows] | None = None,
+        arrays: Mapping[str, NDArray[Any] | Tensor] | None = None,
+        edge_arrays: Mapping[str, NDArray[Any] | Tensor] | None = None,
+        name: str | None = None,
+        metric: str = "accuracy",
+        undirected: bool = False,
+        dedup: bool = False,
+        chunk_bits: int | None = None,
+        threshold: Threshold = None,
+        layout: str = "condensed",
+        align: int | None = None,
+        seed: int = 0,
+    ) -> "Dataset":
+        """Writes a data set into the new folder `path` and opens it. All arrays are NumPy or torch.
+
+        edge_index: integers (2, E), sources and targets; or a pair of (E,).
+        x, features: (num_nodes, *row_shape), in memory or memory-mapped; or an iterable of such blocks of
+            rows, which is read once, in bounded memory. x is the feature "x".
+        y: (num_nodes,), integers or floats; NaN and negative numbers mean no label. num_classes: by default
+            the highest label + 1.
+        split: "train", "val", "test" or others -> node ids, or a bool mask (num_nodes,).
+        edge_features: (E, *row_shape), in the order of edge_index; they are stored in the order of the CSC.
+        arrays, edge_arrays: attributes that stay plain arrays instead of feature files.
+        The rest is explained at `ConversionSettings`.
+
+        Raises as `write_dataset`.
+        """
+        settings = ConversionSettings(undirected, dedup, chunk_bits, threshold, layout, align, seed)
+        given = {**({} if x is None else {"x": x}), **(features or {})}
+        streams = {key: as_stream(rows, key) for key, rows in given.items()}
+        labels = None if y is None else _as_numpy(y)
+        counts = [rows.num_rows for rows in streams.values() if rows.num_rows is not None]
+        counts += [] if labels is None else [len(labels)]
+        counts += [len(array) for array in (arrays or {}).values()]
+        if num_nodes is None and not streams and not counts and edge_index is not None:
+            raise ValueError("num_nodes is needed: there are neither features nor labels that tell it")
+        parts = DatasetParts(
+            name=name or Path(path).name,
+            source={"kind": "arrays"},
+            num_nodes=num_nodes if num_nodes is not None or not counts else counts[0],
+            edge_index=edge_index,
+            labels=labels,
+            num_classes=num_classes,
+            splits={key: _as_numpy(ids) for key, ids in (split or {}).items()},
+            features=streams,
+            edge_features={key: as_random_access(rows, key) for key, rows in (edge_features or {}).items()},
+            arrays={key: _as_numpy(array) for key, array in (arrays or {}).items()},
+            edge_arrays={key: _as_numpy(array) for key, array in (edge_arrays or {}).items()},
+            metric=metric,
+        )
+        return cls.open(write_dataset(parts, path, settings))
+
+    @classmethod
+    def from_pyg(
+        cls,
+        data: Data,
+        path: str | os.PathLike[str],
+        undirected: bool = False,
+        dedup: bool = False,
+        **settings: Any,
+    ) -> "Dataset":
+        """Writes `data` into the new folder `path` and opens it; see `pyg_parts`, `ConversionSettings`."""
+        parts = pyg_parts(data, Path(path).name)
+        return cls.open(write_dataset(parts, path, ConversionSettings(undirected, dedup, **settings)))
+
+    @property
+    def name(self) -> str:
+        return self.meta.name
+
+    @property
+    def num_nodes(self) -> int:
+        return self.meta.num_nodes
+
+    @property
+    def num_edges(self) -> int:
+        return self.meta.num_edges
+
+    @property
+    def num_classes(self) -> int:
+        return self.meta.num_classes
+
+    @property
+    def metric(self) -> str:
+        return self.meta.metric
+
+    @property
+    def undirected(self) -> bool:
+        """Whether the conversion added the reverse of every edge."""
+        return self.meta.undirected
+
+    @property
+    def dedup(self) -> bool:
+        """Whether the conversion was asked to remove duplicate edges."""
+        return self.meta.dedup
+
+    @property
+    def features(self) -> Mapping[str, FeatureInfo]:
+        return MappingProxyType(dict(self.meta.features))
+
+    @property
+    def arrays(self) -> Mapping[str, ArrayInfo]:
+        return MappingProxyType(dict(self.meta.arrays))
+
+    @cached_property
+    def graph(self) -> Graph:
+        """The topology, in memory. `Graph.open(ds.path, mmap=True)` leaves it on the disk."""
+        return Graph.open(self.path)
+
+    @cached_property
+    def y(self) -> Tensor | None:
+        """int64 (num_nodes,), -1 for no label; None where the data set has no labels."""
+        return self._ids("y.npy", self.num_nodes) if self.meta.has_labels else None
+
+    @cached_property
+    def split(self) -> dict[str, Tensor]:
+        """Node ids int64 by name: "train", "val", "test"."""
+        return {name: self._ids(f"split_{name}.npy", count) for name, count in self.meta.splits.items()}
+
+    def array(self, name: str) -> Tensor:
+        """The plain array `name`, with a row per node, or per edge in the order of `graph.indices`."""
+        if name not in self.arrays:
+            raise KeyError(unknown_name("array", name, self.arrays))
+        info = self.arrays[name]
+        return torch.from_numpy(read_npy(self.path / info.file, (info.dtype,), len(info.shape)))
+
+    def feature_file(self, name: str = "x", raw: bool = False) -> FeatureFile:
+        """The rows of the feature `name`; with `raw` from its twin, which stores every row raw.
+
+        KeyError for an unknown name, FormatError for a damaged file.
+        """
+        info = self._feature(name)
+        path = self.raw_twin(name) if raw else self.path / info.file
+        file = FeatureFile.open(path)
+        if (file.num_rows, file.row_type) != (info.num_rows, info.row_type):
+            remedy = "; delete it, it is made again" if raw else ""
+            raise FormatError(
+                f"{path} holds {file.num_rows} rows of {file.dtype} {file.row_shape}, the data set has "
+                f"{info.num_rows} of {info.dtype} {info.row_shape}{remedy}"
+            )
+        return file
+
+    def raw_twin(self, name: str = "x") -> Path:
+        """The file beside that of the feature `name` that stores every row raw; written at the first call."""
+        path = self.path / f"{name}.raw.ibp"
+        if not path.exists():
+            with self.feature_file(name) as file:
+                write_raw_twin(file, path)
+        return path
+
+    def statistics(self, name: str = "x") -> Statistics | None:
+        """Mean and scale of each column of the feature `name`; None where it does not hold floats."""
+        return self._feature(name).statistics
+
+    def _feature(self, name: str) -> FeatureInfo:
+        if name not in self.features:
+            raise KeyError(unknown_name("feature", name, self.features))
+        return self.features[name]
+
+    def _ids(self, file: str, count: int) -> Tensor:
+        ids = read_npy(self.path / file, (np.int64,))
+        if len(ids) != count:
+            raise FormatError(f"{self.path / file} has {len(ids)} entries, meta.json says {count}")
+        return torch.from_numpy(ids)
+
+    def _check_size(self, name: str, num_bytes: int) -> None:
+        try:
+            file = DiskFile(self.path / name)
+        except FileNotFoundError as error:
+            raise FormatError(
+                f"{self.path / name} is missing; the data set has to be copied or made again"
+            ) from error
+        file.close()
+        if file.size != num_bytes:
+            what = "is cut short" if file.size < num_bytes else "has grown"
+            raise FormatError(
+                f"{self.path / name} {what}: {num_bytes} bytes were written, {file.size} are there"
+            )
+
+    def __reduce__(self) -> tuple[type["Dataset"], tuple[Path]]:
+        return Dataset, (self.path.resolve(),)
+
+    def __repr__(self) -> str:
+        return f"Dataset({str(self.path)!r}: {self.num_nodes} nodes, {self.num_edges} edges)"
+
+
+def _as_numpy(array: NDArray[Any] | Tensor) -> NDArray[Any]:
+    return array.detach().cpu().numpy() if isinstance(array, Tensor) else np.asarray(array)

@@ -1,0 +1,181 @@
+"""meta.json: what a data set's folder says about itself."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import xxhash
+from numpy.typing import NDArray
+
+from gnn_ibp.column_stats import Statistics
+from gnn_ibp.disk_file import DiskFile
+from gnn_ibp.errors import FormatError
+from gnn_ibp.row_type import RowType
+
+NAME = "meta.json"
+KIND = "gnn_ibp dataset"
+VERSION = 1
+
+NODE, EDGE = "node", "edge"
+_READ_BYTES = 8 << 20
+
+
+@dataclass(frozen=True)
+class FeatureInfo:
+    """One attribute in a feature file. kind: "node" or "edge".
+
+    density: share of values that are not 0, mean and scale: of each column, all of float features only.
+    """
+
+    kind: str
+    dtype: str
+    row_shape: tuple[int, ...]
+    num_rows: int
+    file: str
+    raw_bytes: int
+    stored_bytes: int
+    num_raw_rows: int
+    density: float | None = None
+    statistics: Statistics | None = None
+
+    @property
+    def row_type(self) -> RowType:
+        return RowType(self.dtype, self.row_shape)
+
+    @property
+    def saved(self) -> float:
+        """1 - stored bytes / raw bytes; 0 for no bytes."""
+        return 1 - self.stored_bytes / self.raw_bytes if self.raw_bytes else 0.0
+
+    @property
+    def is_dense_float(self) -> bool:
+        """Whether standardising its columns makes sense: floats, at least half of them not 0."""
+        return self.density is not None and self.density >= 0.5
+
+    def to_json(self) -> dict[str, Any]:
+        fields = asdict(self) | {"statistics": None}
+        file = fields.pop("file")
+        fields["parts"] = [{"file": file, "rows": [0, self.num_rows]}]
+        if self.statistics:
+            pair = {"mean": self.statistics.mean, "scale": self.statistics.scale}
+            fields["statistics"] = {name: _short(values) for name, values in pair.items()}
+        return fields
+
+    @classmethod
+    def from_json(cls, name: str, fields: dict[str, Any]) -> "FeatureInfo":
+        fields = dict(fields)
+        parts = fields.pop("parts")
+        if len(parts) != 1 or parts[0]["rows"] != [0, fields["num_rows"]]:
+            raise ValueError(
+                f"feature {name!r} is stored in {len(parts)} parts; this program reads features of exactly "
+                "one part that holds all rows"
+            )
+        shape = fields["row_shape"] = tuple(fields["row_shape"])
+        if fields["statistics"]:
+            pair = (
+                np.array(fields["statistics"][key], np.float32).reshape(shape) for key in ("mean", "scale")
+            )
+            fields["statistics"] = Statistics(*pair)
+        return cls(file=parts[0]["file"], **fields)
+
+
+@dataclass(frozen=True)
+class ArrayInfo:
+    """One attribute in a plain array. kind: "node" or "edge"."""
+
+    kind: str
+    dtype: str
+    shape: tuple[int, ...]
+    file: str
+
+
+@dataclass(frozen=True)
+class FileInfo:
+    """num_bytes, and the checksum (XXH3, 64 bits, hexadecimal) of a file."""
+
+    num_bytes: int
+    xxh3: str
+
+
+@dataclass(frozen=True)
+class Meta:
+    """source: where it came from; settings: how it was converted; splits: number of nodes by name.
+
+    undirected, dedup: settings of the conversion. directed: whether the source's edges are one-way, where it
+        says.
+    """
+
+    name: str
+    program: str
+    source: Mapping[str, Any]
+    settings: Mapping[str, Any]
+    num_nodes: int
+    num_edges: int
+    num_classes: int
+    undirected: bool
+    dedup: bool
+    directed: bool | None
+    metric: str
+    has_labels: bool
+    splits: Mapping[str, int]
+    features: Mapping[str, FeatureInfo]
+    arrays: Mapping[str, ArrayInfo]
+    names: Mapping[str, list[str]]
+    files: Mapping[str, FileInfo] = field(default_factory=dict)
+
+    def to_json(self) -> bytes:
+        fields = asdict(self) | {"features": {name: info.to_json() for name, info in self.features.items()}}
+        return json.dumps({"format": KIND, "version": VERSION, **fields}, indent=1, allow_nan=False).encode()
+
+    @classmethod
+    def read(cls, folder: Path) -> "Meta":
+        """That of the data set in `folder`. FileNotFoundError where there is none, FormatError for damage."""
+        path = folder / NAME
+        if not path.is_file():
+            if folder.is_dir():
+                raise FileNotFoundError(f"{folder} is no data set: it has no {NAME}")
+            raise FileNotFoundError(
+                f"{folder} does not exist; `gnn-ibp convert SOURCE {folder}` makes a data set"
+            )
+        file = DiskFile(path)
+        try:
+            fields = json.loads(file.read(0, file.size).tobytes())
+            if not isinstance(fields, dict) or fields.pop("format", None) != KIND:
+                raise ValueError("it does not describe a data set of gnn_ibp")
+            version = fields.pop("version")
+            if version != VERSION:
+                raise ValueError(
+                    f"the data set has format version {version}, this program reads version {VERSION}: a "
+                    "newer gnn_ibp may read it"
+                )
+            fields["features"] = {k: FeatureInfo.from_json(k, v) for k, v in fields["features"].items()}
+            fields["arrays"] = {
+                k: ArrayInfo(**v | {"shape": tuple(v["shape"])}) for k, v in fields["arrays"].items()
+            }
+            fields["files"] = {k: FileInfo(**v) for k, v in fields["files"].items()}
+            return cls(**fields)
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            what = f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else error
+            raise FormatError(f"{path} cannot be used: {what}") from error
+        finally:
+            file.close()
+
+
+def file_info(path: Path) -> FileInfo:
+    """Size and checksum of the file at `path`, by reading it."""
+    file = DiskFile(path)
+    try:
+        sum_of = xxhash.xxh3_64()
+        for at in range(0, file.size, _READ_BYTES):
+            sum_of.update(file.read(at, min(_READ_BYTES, file.size - at)).data)
+        return FileInfo(file.size, sum_of.hexdigest())
+    finally:
+        file.close()
+
+
+def _short(values: NDArray[np.float32]) -> list[float]:
+    """Numbers with as few digits as tell a float32 from its neighbours."""
+    return [float(str(value)) for value in values.reshape(-1)]

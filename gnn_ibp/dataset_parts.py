@@ -1,0 +1,91 @@
+"""What a data set is made of before it is written, and how it is to be written. Converters end in this."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from numpy.typing import NDArray
+
+from gnn_ibp.graph import Graph
+from gnn_ibp.row_stream import RandomAccessRows, RowStream
+
+Threshold = float | Literal["sweep"] | None
+
+
+@dataclass(frozen=True)
+class ConversionSettings:
+    """How a data set is to be written; kept in its meta.json.
+
+    undirected: add the reverse of every edge, duplicates removed. dedup: remove duplicates alone.
+    chunk_bits: 8, 16, 32 or 64, for the features whose rows it divides; None: the best on a sample.
+    threshold:  None: fit each position by itself; 0.50 to 0.99 or "sweep": the rule of the IBP paper.
+    layout:     "condensed" or "in-place"; align: bytes, of the condensed layout; None: the smallest.
+    seed:       of the sample that codecs are fitted on.
+    """
+
+    undirected: bool = False
+    dedup: bool = False
+    chunk_bits: int | None = None
+    threshold: Threshold = None
+    layout: str = "condensed"
+    align: int | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class DatasetParts:
+    """The parts of a data set, not yet checked.
+
+    source:        what identifies where it came from, for meta.json.
+    num_nodes:     None where only the end of the first feature's blocks tells it.
+    edge_index:    integers (2, E) or a pair of (E,): sources, targets. None: no edges, or `graph` has them.
+    graph:         edges that are sorted already, taken as they are; edge attributes are in their order.
+    edge_perm:     where each edge of `edge_index` or `graph` stood in its own source, where known.
+    labels:        (num_nodes,), integers or floats with NaN for none; negative is none as well.
+    num_classes:   None: highest label + 1.
+    splits:        name -> node ids, or bool (num_nodes,).
+    features:      node attributes that become feature files. edge_features: those of edges.
+    arrays, edge_arrays: attributes that stay plain arrays, such as types.
+    names:         what numbers stand for: "class", "node_type", "edge_type".
+    directed:      whether the source's edges are one-way; None: it does not say.
+    """
+
+    name: str
+    source: Mapping[str, Any]
+    num_nodes: int | None
+    edge_index: Any = None
+    graph: Graph | None = None
+    edge_perm: NDArray[Any] | None = None
+    labels: NDArray[Any] | None = None
+    num_classes: int | None = None
+    splits: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    features: Mapping[str, RowStream] = field(default_factory=dict)
+    edge_features: Mapping[str, RandomAccessRows] = field(default_factory=dict)
+    arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    edge_arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    names: Mapping[str, list[str]] = field(default_factory=dict)
+    metric: str = "accuracy"
+    directed: bool | None = None
+
+    @property
+    def num_edges(self) -> int:
+        """Of the source: before reverse edges are added and duplicates removed."""
+        if self.graph is not None:
+            return self.graph.num_edges
+        return 0 if self.edge_index is None else len(self.edge_index[0])
+
+    def edges_bytes(self, undirected: bool) -> int:
+        """About the memory that sorting the edges takes; they lie in memory themselves."""
+        if self.graph is not None or self.edge_index is None:
+            return 0
+        given = sum(ends.nbytes for ends in self.edge_index)
+        return int(given) + self.num_edges * (1 + undirected) * 24 + 8 * (self.num_nodes or 0)
+
+    def disk_bytes(self) -> int | None:
+        """The most that features and topology take on disk; None where the number of rows is not known."""
+        total = 16 * self.num_edges + 24 * (self.num_nodes or 0)
+        for stream in (*self.features.values(), *self.edge_features.values()):
+            if stream.num_rows is None:
+                return None
+            total += stream.num_rows * (stream.row_type.row_bytes + 8)
+        return total

@@ -1,0 +1,74 @@
+"""The parts of a data set that PyG holds in memory as a `Data`."""
+
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from gnn_ibp.dataset_parts import DatasetParts
+from gnn_ibp.row_stream import ArrayRows, RandomAccessRows, RowStream
+from gnn_ibp.sparse_rows import sparse_tensor_rows
+
+_MASK = "_mask"
+
+
+def pyg_parts(data: Data, name: str, source: Mapping[str, Any] | None = None) -> DatasetParts:
+    """x, edge_index, y; `NAME_mask` becomes the split NAME, other tensors of nodes and edges features.
+
+    What has neither is left out, with a warning. TypeError for other than a homogeneous `Data` in memory;
+    ValueError for masks of several columns: one of them is to be picked.
+    """
+    if not isinstance(data, Data):
+        remedy = "; data.to_homogeneous() makes a Data of it" if hasattr(data, "to_homogeneous") else ""
+        raise TypeError(f"data is a {type(data).__name__}, wanted a torch_geometric.data.Data{remedy}")
+    if data.edge_index is None and data.get("adj_t") is not None:
+        raise TypeError("data has adj_t and no edge_index; load it without the transform ToSparseTensor")
+    num_nodes = data.num_nodes
+    if num_nodes is None:
+        raise ValueError("data does not know its number of nodes; set data.num_nodes")
+    splits: dict[str, Any] = {}
+    features: dict[str, RowStream] = {}
+    edge_features: dict[str, RandomAccessRows] = {}
+    left_out: list[str] = []
+    for key, value in data.to_dict().items():
+        if key in ("edge_index", "y", "num_nodes") or value is None:
+            continue
+        if not isinstance(value, Tensor):
+            left_out.append(key)
+        elif key.endswith(_MASK) and value.dtype == torch.bool and len(value) == num_nodes:
+            splits[key.removesuffix(_MASK)] = _split(key, value)
+        elif data.is_node_attr(key):
+            features[key] = (
+                ArrayRows(value.detach().cpu())
+                if value.layout == torch.strided
+                else sparse_tensor_rows(value, key)
+            )
+        elif data.is_edge_attr(key):
+            edge_features[key] = ArrayRows(value.detach().cpu())
+        else:
+            left_out.append(key)
+    if left_out:
+        warnings.warn(
+            f"left out, they have no row per node or edge: {', '.join(left_out)}", UserWarning, stacklevel=3
+        )
+    return DatasetParts(
+        name=name,
+        source=source or {"kind": "pyg Data"},
+        num_nodes=num_nodes,
+        edge_index=None if data.edge_index is None else data.edge_index.cpu().numpy(),
+        labels=None if data.y is None else data.y.detach().cpu().numpy(),
+        splits=splits,
+        features=features,
+        edge_features=edge_features,
+    )
+
+
+def _split(key: str, mask: Tensor) -> Any:
+    if mask.ndim != 1:
+        raise ValueError(
+            f"data.{key} has shape {tuple(mask.shape)}, one split is wanted: data.{key} = data.{key}[:, 0]"
+        )
+    return mask.cpu().numpy()
