@@ -21,6 +21,7 @@
 #include "cpu/encode_rows.h"
 #include "cpu/fit.h"
 #include "cpu/gather_decode.h"
+#include "cpu/huge_pages.h"
 #include "cpu/ibp_codec.h"
 #include "cpu/neighbor_mean.h"
 #include "cpu/read_rows.h"
@@ -368,14 +369,14 @@ void bind_model(nb::module_& m) {
 // ---- graph and sampler ------------------------------------------------------------------------------
 
 template <class T>
-Out<T, 1> to_numpy(std::unique_ptr<T[]> values, int64_t size) {
-  nb::capsule owner(values.get(), [](void* data) noexcept { delete[] static_cast<T*>(data); });
+Out<T, 1> to_numpy(Huge<T> values, int64_t size) {
+  nb::capsule owner(values.get(), [](void* memory) noexcept { Free()(memory); });
   return Out<T, 1>(values.release(), {static_cast<size_t>(size)}, owner);
 }
 
 template <class T>
-std::unique_ptr<T[]> copied(const T* values, int64_t size) {
-  auto copy = std::make_unique_for_overwrite<T[]>(size);
+Huge<T> copied(const T* values, int64_t size) {
+  Huge<T> copy = make_huge<T>(size);
   std::copy(values, values + size, copy.get());
   return copy;
 }
@@ -426,7 +427,7 @@ std::tuple<Out<int64_t, 1>, Out<int64_t, 1>, Out<int64_t, 1>, Out<int64_t, 1>, s
 sample_neighbors(In<int64_t, 1> indptr, In<Index, 1> indices, In<int64_t, 1> seeds,
                  const std::vector<int64_t>& fanouts, bool replace, uint64_t key) {
   thread_local NeighborSample sample;
-  std::unique_ptr<int64_t[]> node_ids, starts, locals, edge_ids;
+  Huge<int64_t> node_ids, starts, locals, edge_ids;
   {
     nb::gil_scoped_release release;
     sample.draw(csc_view(indptr, indices), seeds.data(), seeds.size(), fanouts, replace, key);

@@ -12,6 +12,9 @@ namespace {
 
 constexpr int64_t kEdgeGrain = 1 << 18;
 constexpr int64_t kNodeGrain = 1 << 12;
+constexpr int64_t kBucketEdges = 1 << 16;  // what is sorted at once stays in the processor's own cache
+constexpr int64_t kMaxBuckets = 1 << 10;
+constexpr int64_t kPrefetchAhead = 24;
 
 template <class Id>
 bool outside(Id id, int64_t num_nodes) {
@@ -24,82 +27,147 @@ void lower_to(std::atomic<int64_t>& least, int64_t value) {
   }
 }
 
-// What is sorted for every edge of one destination: by source, then rank, the order of preference among
-// equal edges. The packed form takes half the memory and is the one that graphs below 2^32 edges get.
-struct PackedEdge {
+// An edge on its way to its destination. `rank` is its position, reverse edges rank behind all given ones:
+// the order of preference among equal edges. Word is 32 bits wide where ids and ranks fit.
+template <class Word>
+struct Edge {
+  Word dst, src, rank;
+};
+
+// The key by which the edges of one destination are sorted.
+struct PackedKey {
   uint64_t bits;
 
-  static bool fits(int64_t num_nodes, int64_t num_ranks) {
-    return num_nodes <= int64_t{1} << 32 && num_ranks <= int64_t{1} << 32;
+  explicit PackedKey(const Edge<uint32_t>& edge) : bits(uint64_t{edge.src} << 32 | edge.rank) {}
+  uint64_t src() const { return bits >> 32; }
+  uint64_t rank() const { return bits & 0xffffffffu; }
+  auto operator<=>(const PackedKey&) const = default;
+};
+
+struct WideKey {
+  uint64_t src_id, rank_at;
+
+  explicit WideKey(const Edge<uint64_t>& edge) : src_id(edge.src), rank_at(edge.rank) {}
+  uint64_t src() const { return src_id; }
+  uint64_t rank() const { return rank_at; }
+  auto operator<=>(const WideKey&) const = default;
+};
+
+// Ranges of destinations whose edges are brought together first and then sorted each by itself, because
+// writing each edge straight to its place would miss cache and TLB every time.
+struct Buckets {
+  int shift = 0;  // bucket of v = v >> shift
+  int64_t count = 1;
+
+  Buckets(int64_t num_nodes, int64_t num_sorted) {
+    const int64_t wanted = std::clamp<int64_t>(num_sorted / kBucketEdges, 1, kMaxBuckets);
+    while ((num_nodes >> shift) >= wanted) ++shift;
+    count = (num_nodes >> shift) + 1;
   }
-  static PackedEdge make(int64_t src, int64_t rank) { return {static_cast<uint64_t>(src) << 32 | rank}; }
-  int64_t src() const { return bits >> 32; }
-  int64_t rank() const { return bits & 0xffffffffu; }
-  auto operator<=>(const PackedEdge&) const = default;
 };
 
-struct WideEdge {
-  int64_t src_id, rank_at;
-
-  static WideEdge make(int64_t src, int64_t rank) { return {src, rank}; }
-  int64_t src() const { return src_id; }
-  int64_t rank() const { return rank_at; }
-  auto operator<=>(const WideEdge&) const = default;
-};
-
-// Calls body(src, dst, rank) for every edge; reverse edges rank behind all given ones.
+// Calls body(src, dst, rank) for the edges from `begin` to `end` and, undirected, for their reverses.
 template <class Id, class Body>
-void for_each_edge(const EdgeList<Id>& edges, bool undirected, const Body& body) {
-  parallel_for(edges.num_edges, kEdgeGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      body(edges.src[i], edges.dst[i], i);
-      if (undirected) body(edges.dst[i], edges.src[i], edges.num_edges + i);
-    }
-  });
+void for_each_edge(const EdgeList<Id>& edges, int64_t begin, int64_t end, bool undirected, const Body& body) {
+  for (int64_t i = begin; i < end; ++i) {
+    body(edges.src[i], edges.dst[i], i);
+    if (undirected) body(edges.dst[i], edges.src[i], edges.num_edges + i);
+  }
 }
 
-template <class Edge, class Id, class Index>
-BuiltCsc<Index> build(const EdgeList<Id>& edges, int64_t num_nodes, bool undirected, bool dedup) {
-  // Counting sort by destination. starts[v + 1] counts, then tells where v begins, then where it ends.
-  std::vector<int64_t> starts(num_nodes + 2, 0);
-  for_each_edge(edges, undirected, [&](Id, Id dst, int64_t) {
-    std::atomic_ref(starts[dst + 2]).fetch_add(1, std::memory_order_relaxed);
-  });
-  for (int64_t v = 0; v < num_nodes; ++v) starts[v + 2] += starts[v + 1];
-  const int64_t num_sorted = starts[num_nodes + 1];
-  auto sorted = std::make_unique_for_overwrite<Edge[]>(num_sorted);
-  for_each_edge(edges, undirected, [&](Id src, Id dst, int64_t rank) {
-    const int64_t at = std::atomic_ref(starts[dst + 1]).fetch_add(1, std::memory_order_relaxed);
-    sorted[at] = Edge::make(src, rank);
-  });
+// All edges by bucket, and where the buckets begin.
+template <class Word>
+struct Partition {
+  Huge<Edge<Word>> edges;
+  std::vector<int64_t> starts;
+};
 
-  // Threads wrote in any order; the sort within each destination makes it one.
-  BuiltCsc<Index> built;
-  built.indptr = std::make_unique_for_overwrite<int64_t[]>(num_nodes + 1);
-  built.indptr[0] = 0;
-  parallel_for(num_nodes, kNodeGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t v = begin; v < end; ++v) {
-      Edge* first = sorted.get() + starts[v];
-      Edge* last = sorted.get() + starts[v + 1];
-      std::sort(first, last);
-      if (dedup)
-        last = std::unique(first, last, [](const Edge& a, const Edge& b) { return a.src() == b.src(); });
-      built.indptr[v + 1] = last - first;
+// Every piece of the edge list counts what it has for every bucket, and so gets its own places to write to.
+template <class Word, class Id>
+Partition<Word> partition(const EdgeList<Id>& edges, const Buckets& buckets, bool undirected) {
+  const int64_t num_pieces = std::clamp<int64_t>(edges.num_edges / kEdgeGrain, 1, 256);
+  const int64_t piece_size = (edges.num_edges + num_pieces - 1) / num_pieces;
+  std::vector<std::vector<int64_t>> at(num_pieces, std::vector<int64_t>(buckets.count, 0));
+  const auto for_each_in_piece = [&](int64_t piece, const auto& body) {
+    const int64_t begin = std::min(piece * piece_size, edges.num_edges);
+    for_each_edge(edges, begin, std::min(begin + piece_size, edges.num_edges), undirected, body);
+  };
+
+  parallel_for(num_pieces, 1, [&](int64_t piece, int64_t) {
+    int64_t* counts = at[piece].data();
+    for_each_in_piece(piece, [&](Id, Id dst, int64_t) { ++counts[dst >> buckets.shift]; });
+  });
+  Partition<Word> parts;
+  parts.starts.push_back(0);
+  int64_t total = 0;
+  for (int64_t bucket = 0; bucket < buckets.count; ++bucket) {
+    for (int64_t piece = 0; piece < num_pieces; ++piece) {
+      const int64_t count = at[piece][bucket];
+      at[piece][bucket] = total;
+      total += count;
     }
+    parts.starts.push_back(total);
+  }
+  parts.edges = make_huge<Edge<Word>>(total);
+  parallel_for(num_pieces, 1, [&](int64_t piece, int64_t) {
+    int64_t* next = at[piece].data();
+    for_each_in_piece(piece, [&](Id src, Id dst, int64_t rank) {
+      parts.edges[next[dst >> buckets.shift]++] = {static_cast<Word>(dst), static_cast<Word>(src),
+                                                   static_cast<Word>(rank)};
+    });
+  });
+  return parts;
+}
+
+// Sorts the edges of the destinations [first, last) in place and leaves out duplicates; the sorted ones stand
+// at the front. Writes how many each destination keeps.
+template <class Key, class Word>
+void sort_bucket(Edge<Word>* edges, int64_t num_edges, int64_t first, int64_t last, bool dedup,
+                 int64_t* kept) {
+  std::vector<int64_t> starts(last - first + 2, 0);  // [v + 2] counts, [v + 1] then tells where v's next goes
+  for (int64_t i = 0; i < num_edges; ++i) ++starts[edges[i].dst - first + 2];
+  for (int64_t v = 0; v < last - first; ++v) starts[v + 2] += starts[v + 1];
+  std::vector<Key> keys(num_edges, Key(Edge<Word>{}));
+  for (int64_t i = 0; i < num_edges; ++i) keys[starts[edges[i].dst - first + 1]++] = Key(edges[i]);
+
+  Edge<Word>* out = edges;
+  for (int64_t v = 0; v < last - first; ++v) {
+    const auto begin = keys.begin() + starts[v];
+    auto end = keys.begin() + starts[v + 1];
+    std::sort(begin, end);
+    if (dedup) end = std::unique(begin, end, [](Key a, Key b) { return a.src() == b.src(); });
+    kept[v] = end - begin;
+    for (auto key = begin; key < end; ++key)
+      *out++ = {static_cast<Word>(first + v), static_cast<Word>(key->src()), static_cast<Word>(key->rank())};
+  }
+}
+
+template <class Key, class Word, class Id, class Index>
+BuiltCsc<Index> build(const EdgeList<Id>& edges, int64_t num_nodes, bool undirected, bool dedup) {
+  const Buckets buckets(num_nodes, undirected ? 2 * edges.num_edges : edges.num_edges);
+  const Partition<Word> parts = partition<Word>(edges, buckets, undirected);
+  const auto first_of = [&](int64_t bucket) { return std::min(bucket << buckets.shift, num_nodes); };
+
+  BuiltCsc<Index> built;
+  built.indptr = make_huge<int64_t>(num_nodes + 1);
+  built.indptr[0] = 0;
+  parallel_for(buckets.count, 1, [&](int64_t bucket, int64_t) {
+    const int64_t first = first_of(bucket), begin = parts.starts[bucket];
+    sort_bucket<Key>(parts.edges.get() + begin, parts.starts[bucket + 1] - begin, first, first_of(bucket + 1),
+                     dedup, built.indptr.get() + first + 1);
   });
   for (int64_t v = 0; v < num_nodes; ++v) built.indptr[v + 1] += built.indptr[v];
 
   built.num_edges = built.indptr[num_nodes];
-  built.indices = std::make_unique_for_overwrite<Index[]>(built.num_edges);
-  built.perm = std::make_unique_for_overwrite<int64_t[]>(built.num_edges);
-  parallel_for(num_nodes, kNodeGrain, [&](int64_t begin, int64_t end) {
-    for (int64_t v = begin; v < end; ++v) {
-      const Edge* edge = sorted.get() + starts[v];
-      for (int64_t at = built.indptr[v]; at < built.indptr[v + 1]; ++at, ++edge) {
-        built.indices[at] = static_cast<Index>(edge->src());
-        const int64_t rank = edge->rank();
-        built.perm[at] = rank < edges.num_edges ? rank : rank - edges.num_edges;
-      }
+  built.indices = make_huge<Index>(built.num_edges);
+  built.perm = make_huge<int64_t>(built.num_edges);
+  parallel_for(buckets.count, 1, [&](int64_t bucket, int64_t) {
+    const Edge<Word>* edge = parts.edges.get() + parts.starts[bucket];
+    const int64_t end = built.indptr[first_of(bucket + 1)];
+    for (int64_t at = built.indptr[first_of(bucket)]; at < end; ++at, ++edge) {
+      built.indices[at] = static_cast<Index>(edge->src);
+      const int64_t rank = edge->rank;
+      built.perm[at] = rank < edges.num_edges ? rank : rank - edges.num_edges;
     }
   });
   return built;
@@ -124,9 +192,9 @@ int64_t first_bad_edge(const EdgeList<Id>& edges, int64_t num_nodes) {
 template <class Id, class Index>
 BuiltCsc<Index> build_csc(const EdgeList<Id>& edges, int64_t num_nodes, bool undirected, bool dedup) {
   const int64_t num_ranks = undirected ? 2 * edges.num_edges : edges.num_edges;
-  if (PackedEdge::fits(num_nodes, num_ranks))
-    return build<PackedEdge, Id, Index>(edges, num_nodes, undirected, dedup);
-  return build<WideEdge, Id, Index>(edges, num_nodes, undirected, dedup);
+  if (std::max(num_nodes, num_ranks) <= int64_t{1} << 32)
+    return build<PackedKey, uint32_t, Id, Index>(edges, num_nodes, undirected, dedup);
+  return build<WideKey, uint64_t, Id, Index>(edges, num_nodes, undirected, dedup);
 }
 
 template <class Index>
@@ -152,6 +220,8 @@ bool count_ids(const Index* ids, int64_t num_ids, int64_t* counts, int64_t num_n
         good = false;
         return;
       }
+      // An atomic add waits for its cache line and holds up all that follow: have the line there before.
+      if (i + kPrefetchAhead < end) __builtin_prefetch(counts + ids[i + kPrefetchAhead], 1);
       std::atomic_ref(counts[ids[i]]).fetch_add(1, std::memory_order_relaxed);
     }
   });

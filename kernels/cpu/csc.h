@@ -2,7 +2,8 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
+
+#include "cpu/huge_pages.h"
 
 namespace gnn_ibp {
 
@@ -30,9 +31,9 @@ int64_t first_bad_edge(const EdgeList<Id>& edges, int64_t num_nodes);
 template <class Index>
 struct BuiltCsc {
   int64_t num_edges = 0;
-  std::unique_ptr<int64_t[]> indptr;
-  std::unique_ptr<Index[]> indices;
-  std::unique_ptr<int64_t[]> perm;  // where each edge stood in the edge list
+  Huge<int64_t> indptr;
+  Huge<Index> indices;
+  Huge<int64_t> perm;  // where each edge stood in the edge list
 };
 
 // Sorts edges by destination, then source, then position. `undirected` adds the reverse of every edge, whose
