@@ -51,9 +51,8 @@ def main() -> None:
     sampling = best_cpu_seconds(lambda: [sampler.sample(batch, batch=i) for i, batch in enumerate(seeds)])
     print(f"one batch      {num_nodes // args.batches} nodes, {num_edges // args.batches} edges")
     print(f"indices[e_id]  {num_edges / reads / 1e6:8.1f} M edges/s   (the reads alone, NumPy)")
-    print(
-        f"sample         {num_edges / sampling / 1e6:8.1f} M edges/s   ({sampling / args.batches * 1e3:.1f} ms a batch)"
-    )
+    per_batch = f"{1e3 * sampling / args.batches:.1f} ms a batch"
+    print(f"sample         {num_edges / sampling / 1e6:8.1f} M edges/s   ({per_batch})")
 
 
 if __name__ == "__main__":
