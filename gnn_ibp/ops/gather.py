@@ -68,7 +68,8 @@ def check_ids(ids: ArrayLike | torch.Tensor, num_rows: int) -> Ids:
     if isinstance(ids, torch.Tensor):
         if ids.device.type != "cpu":
             raise ValueError(f"ids are on {ids.device}, want them on the CPU: ids.cpu()")
-        ids = ids.detach().numpy() if ids.dtype != torch.bfloat16 else ids.detach().float().numpy()
+        if ids.is_floating_point() or ids.is_complex():
+            raise TypeError(f"ids have dtype {ids.dtype}, want integers")
     array = np.asarray(ids)
     if array.size == 0 and isinstance(ids, list | tuple):
         array = array.astype(np.int64)

@@ -1,7 +1,6 @@
 #include "cpu/encode_rows.h"
 
 #include <algorithm>
-#include <cstring>
 
 #include "cpu/thread_pool.h"
 
@@ -26,7 +25,6 @@ void stored_sizes(const RowCodec& codec, const uint8_t* rows, int64_t num_rows, 
 
 void encode_rows(const RowCodec& codec, const uint8_t* rows, const RowLayout& layout, uint8_t* first) {
   const size_t row_bytes = codec.row_bytes();
-  if (row_bytes == 0) return;
   parallel_for(layout.num_rows, rows_per_piece(row_bytes), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const uint8_t* row = rows + static_cast<size_t>(i) * row_bytes;
@@ -34,7 +32,7 @@ void encode_rows(const RowCodec& codec, const uint8_t* rows, const RowLayout& la
       if (layout.encoded(i)) {
         codec.encode(row, stored);
       } else {
-        std::memcpy(stored, row, row_bytes);
+        std::copy_n(row, row_bytes, stored);
       }
     }
   });

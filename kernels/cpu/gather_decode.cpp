@@ -1,7 +1,6 @@
 #include "cpu/gather_decode.h"
 
 #include <algorithm>
-#include <cstring>
 #include <vector>
 
 #include "cpu/thread_pool.h"
@@ -59,7 +58,7 @@ int64_t decode(const Place& place, size_t row_bytes, uint8_t* row) {
   size_t size = place.extent.size;
   if (!place.encoded) {
     if (size != row_bytes) return -1;
-    std::memcpy(row, stored, row_bytes);
+    std::copy_n(stored, row_bytes, row);
     return static_cast<int64_t>(size);
   }
   if (source.layout.in_place()) {
