@@ -178,37 +178,38 @@ class RowBlocks:
 
 
 class _BlockReader:
-    """Reads blocks in ascending order and keeps the last one: neighbouring pieces may share a block."""
+    """Reads blocks in ascending order and keeps the last two: neighbouring pieces share a block."""
 
     def __init__(self, blocks: RowBlocks) -> None:
         self._blocks = blocks
-        self._held = -1
-        self._data = np.empty(0, np.uint8)
+        self._held: dict[int, Bytes] = {}
         self.fault = ""
 
     def load(self, block: int) -> Bytes:
-        """The bytes of a block, valid until the next call. FormatError or OSError naming block and rows."""
-        if block == self._held:
-            return self._data
-        self._held = -1
+        """The bytes of a block, valid until two others are loaded. FormatError or OSError names its rows."""
+        if block not in self._held:
+            self._held[block] = self._read(block)
+        return self._held[block]
+
+    def _read(self, block: int) -> Bytes:
         file = self._blocks._file
         begin, num_bytes = self._blocks.extent(block)
-        if len(self._data) != num_bytes:
-            self._data = np.empty(num_bytes, np.uint8)
+        data = self._held.pop(min(self._held)) if len(self._held) == 2 else np.empty(0, np.uint8)
+        if len(data) != num_bytes:
+            data = np.empty(num_bytes, np.uint8)
         file.will_need(ROWS_AT + begin + num_bytes, self._blocks._block_bytes)
         try:
-            file.read_into(ROWS_AT + begin, self._data)
+            file.read_into(ROWS_AT + begin, data)
         except OSError as error:
             self.fault = f"cannot be read: {error.strerror}"
             raise OSError(error.errno, str(self._blocks.damage(block, self.fault))) from error
         except FormatError:
             self.fault = "is cut short"
             raise
-        if checksum(self._data) != self._blocks._sums[block]:
+        if checksum(data) != self._blocks._sums[block]:
             self.fault = "is damaged: its bytes have another checksum"
             raise FormatError(str(self._blocks.damage(block, self.fault)))
-        self._held = block
-        return self._data
+        return data
 
 
 def _bar(title: str | None, num_bytes: int) -> "tqdm[None]":

@@ -7,9 +7,11 @@ import pytest
 from make_bad_files import FOLDER, all_cases, forged
 from some_rows import numbered_file, same_bits
 
+from gnn_ibp.disk_file import DiskFile
 from gnn_ibp.errors import FormatError
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.format import ROWS_AT, BlockSums, checksum
+from gnn_ibp.rows import Bytes
 
 CASES = all_cases()
 
@@ -111,6 +113,19 @@ def test_verify_finds_damage_in_every_block_at_once(tmp_path: Path) -> None:
         data[ROWS_AT + block * 4096] ^= 1
     path.write_bytes(data)
     assert [damage.block for damage in FeatureFile(path).verify()] == list(range(file.num_blocks))
+
+
+def test_verifying_reads_every_block_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file, _ = numbered_file(tmp_path / "x.ibp", 500)
+    read_into, places = DiskFile.read_into, []
+
+    def counted(file: DiskFile, at: int, out: Bytes) -> None:
+        places.append(at)
+        read_into(file, at, out)
+
+    monkeypatch.setattr(DiskFile, "read_into", counted)
+    assert file.verify() == []
+    assert places == [ROWS_AT + block * 4096 for block in range(file.num_blocks)]
 
 
 def test_sequential_rows_before_a_damaged_block_are_right(tmp_path: Path) -> None:
