@@ -1,0 +1,113 @@
+"""gnn-ibp convert, info, verify: what they print and return."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from gnn_ibp import Dataset
+from gnn_ibp.errors import SettingsError
+from gnn_ibp.train.commands import convert, info, info_text, verify
+
+X = np.random.default_rng(0).standard_normal((3000, 512)).astype(np.float32)
+
+
+@pytest.fixture
+def dataset(tmp_path: Path) -> Dataset:
+    noise = np.random.default_rng(1).integers(0, 256, (3000, 16)).astype(np.uint8)
+    return Dataset.from_arrays(
+        tmp_path / "ds",
+        x=X,
+        y=np.arange(3000) % 3,
+        split={"train": np.arange(1200)},
+        edge_index=np.arange(6000).reshape(2, 3000) % 3000,
+        features={"noise": noise},
+    )
+
+
+def flip(path: Path, at: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[at] ^= 1
+    path.write_bytes(content)
+
+
+def test_info_shows_what_is_in_a_data_set(dataset: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
+    assert info(dataset.path) == 0
+    text = capsys.readouterr().out
+    for shown in (
+        "3,000",
+        "train 1,200",
+        "3,000 x 512",
+        "float32",
+        "condensed",
+        "chunk_bits",
+        "5.86 MiB",
+        "x.ibp",
+    ):
+        assert shown in text
+    assert f"{100 * dataset.features['x'].saved:.1f} %" in text
+
+
+def test_info_warns_where_little_is_saved(dataset: Dataset) -> None:
+    warnings = [line for line in info_text(dataset.path).splitlines() if line.startswith("warning")]
+    assert len(warnings) == 1 and "noise saves" in warnings[0]
+
+
+def test_info_of_a_feature_file_alone(dataset: Dataset) -> None:
+    text = info_text(dataset.path / "x.ibp")
+    assert "3,000 x 512" in text and "train" not in text
+
+
+def test_convert_writes_what_info_shows(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out"
+    assert convert("synthetic:400", out, layout="in-place", threshold="0.8", threads=1, dedup=True) == 0
+    text = capsys.readouterr().out
+    assert "of disk needed" in text and "in-place" in text and "threshold = 0.8" in text
+    assert "no space is saved" in text
+    assert Dataset.open(out).dedup
+    with pytest.raises(SettingsError, match="--threshold is 'often'"):
+        convert("synthetic:400", tmp_path / "other", threshold="often")
+
+
+def test_verify_finds_nothing_in_what_is_whole(dataset: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
+    dataset.raw_twin()
+    assert verify(dataset.path) == 0
+    assert verify(dataset.path / "x.ibp") == 0
+    assert capsys.readouterr().out.count("no damage") == 2
+
+
+def test_verify_names_file_block_and_rows(dataset: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
+    twin = dataset.raw_twin()
+    flip(dataset.path / "x.ibp", 4096 + (4 << 20) + 1000)
+    flip(dataset.path / "indices.npy", 500)
+    flip(twin, 5000)
+    assert verify(dataset.path) == 1
+    out = capsys.readouterr().out
+    assert "x.ibp: block 1 (rows " in out and "x.raw.ibp: block 0 (rows 0 to " in out
+    assert "indices.npy: has another checksum" in out
+    assert out.splitlines()[-1].endswith("4 damages found")
+    assert verify(dataset.path / "x.ibp") == 1
+
+
+def test_verify_names_every_file_that_is_missing_or_cut(
+    dataset: Dataset, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (dataset.path / "y.npy").unlink()
+    path = dataset.path / "noise.ibp"
+    path.write_bytes(path.read_bytes()[:-7])
+    assert verify(dataset.path) == 1
+    out = capsys.readouterr().out
+    assert "y.npy: missing" in out and "noise.ibp: has " in out and "noise.ibp is cut short" in out
+    assert "no damage" not in out
+
+
+def test_verify_tells_an_index_that_points_nowhere(dataset: Dataset) -> None:
+    """A data set whose files are as they were written may still have been written wrong."""
+    from gnn_ibp.dataset_meta import NAME, file_info
+
+    path = dataset.path / "indices.npy"
+    old = file_info(path)
+    flip(path, path.stat().st_size - 1)
+    meta = dataset.path / NAME
+    meta.write_text(meta.read_text().replace(old.xxh3, file_info(path).xxh3))
+    assert verify(dataset.path) == 1

@@ -1,0 +1,188 @@
+"""What `gnn-ibp convert`, `info` and `verify` do. Each returns the exit status."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from gnn_ibp import ops
+from gnn_ibp.budget import format_bytes, parse_bytes
+from gnn_ibp.converters.prepare import convert_source
+from gnn_ibp.dataset import Dataset
+from gnn_ibp.dataset_meta import Meta, file_info
+from gnn_ibp.dataset_parts import ConversionSettings, Threshold
+from gnn_ibp.errors import FormatError, SettingsError
+from gnn_ibp.feature_file import FeatureFile
+from gnn_ibp.format import IN_PLACE
+from gnn_ibp.graph import Graph
+
+LITTLE_SAVED = 0.02
+"""Below this share `info` warns."""
+
+
+def convert(
+    source: str,
+    out: Path,
+    *,
+    raw_root: Path | None = None,
+    chunk_bits: int | None = None,
+    threshold: str | float | None = None,
+    layout: str = "condensed",
+    align: int | None = None,
+    undirected: bool = False,
+    dedup: bool = False,
+    threads: int | None = None,
+    memory_budget: str | int | None = None,
+) -> int:
+    """Writes the data set of `source` (a name, npz:PATH, or a data set's folder) into the folder `out`."""
+    if threads is not None:
+        ops.set_num_threads(threads)
+    settings = ConversionSettings(
+        undirected=undirected,
+        dedup=dedup,
+        chunk_bits=chunk_bits,
+        threshold=_threshold(threshold),
+        layout=layout,
+        align=align,
+    )
+    budget = None if memory_budget is None else parse_bytes(memory_budget)
+    path = convert_source(source, out, raw_root=raw_root, settings=settings, memory_budget=budget, say=_say)
+    print(info_text(path))
+    return 0
+
+
+def info(path: Path) -> int:
+    """Prints what is in a data set's folder or a feature file."""
+    print(info_text(path))
+    return 0
+
+
+def info_text(path: Path) -> str:
+    """What is in a data set's folder or a feature file, with sizes and bytes saved, as a few tables."""
+    if not path.is_dir():
+        with FeatureFile.open(path) as file:
+            return "\n".join(_feature_lines({path.name: file}))
+    dataset = Dataset.open(path)
+    meta = dataset.meta
+    source = ", ".join(f"{key} {value}" for key, value in meta.source.items())
+    changed = {k: v for k, v in meta.settings.items() if v != getattr(ConversionSettings(), k, None)}
+    facts = {
+        "data set": f"{meta.name}, in {path}",
+        "made by": f"{meta.program}, from {source}",
+        "settings": ", ".join(f"{key} = {value}" for key, value in changed.items()) or "defaults",
+        "nodes": f"{meta.num_nodes:,}",
+        "edges": f"{meta.num_edges:,}" + ", reverse edges added" * meta.undirected,
+        "classes": f"{meta.num_classes:,}, metric {meta.metric}" if meta.has_labels else "no labels",
+        "splits": ", ".join(f"{name} {count:,}" for name, count in meta.splits.items()) or "none",
+    }
+    lines = [f"{name:9} {value}" for name, value in facts.items()]
+    files = {name: dataset.feature_file(name) for name in dataset.features}
+    if files:
+        lines += ["", *_feature_lines(files)]
+    sizes = {name: info.num_bytes for name, info in meta.files.items()}
+    sizes |= {twin.name: twin.stat().st_size for twin in _raw_twins(path, meta)}
+    rows = [[name, format_bytes(size)] for name, size in sizes.items()]
+    lines += ["", *_table([["file", "size"], *rows, ["total", format_bytes(sum(sizes.values()))]])]
+    return "\n".join(lines)
+
+
+def verify(path: Path) -> int:
+    """Reads a data set or a feature file whole and compares every checksum. 1 where something is damaged.
+
+    One line for each damage names the file, and in feature files the block and its rows.
+    """
+    damages = 0
+    for damage in _damages(path):
+        print(damage, flush=True)
+        damages += 1
+    print(f"{path}: {f'{damages} damages found' if damages else 'no damage, every checksum is right'}")
+    return 1 if damages else 0
+
+
+def _say(line: str) -> None:
+    print(line, flush=True)
+
+
+def _threshold(threshold: str | float | None) -> Threshold:
+    if threshold is None or threshold == "sweep":
+        return None if threshold is None else "sweep"
+    try:
+        return float(threshold)
+    except ValueError as error:
+        raise SettingsError(f"--threshold is {threshold!r}, wanted 0.50 to 0.99, or sweep") from error
+
+
+def _feature_lines(files: dict[str, FeatureFile]) -> list[str]:
+    header = ["feature", "dtype", "shape", "layout", "rows raw", "raw", "stored", "saved"]
+    rows, notes = [header], []
+    for name, file in files.items():
+        codec = ", ".join(f"{key} {value}" for key, value in file.codec.describe().items())
+        notes.append(f"codec of {name}: {codec}")
+        shape = " x ".join(f"{size:,}" for size in (file.num_rows, *file.row_shape))
+        sizes = [format_bytes(file.raw_bytes), format_bytes(file.stored_bytes), f"{100 * file.saved:.1f} %"]
+        rows.append([name, file.dtype, shape, file.layout, f"{file.num_raw_rows:,}", *sizes])
+        if file.layout == IN_PLACE:
+            notes.append(
+                f"note: {name} is stored in place: fewer bytes are read, no space is saved on the disk"
+            )
+        elif file.saved < LITTLE_SAVED and file.num_raw_rows < file.num_rows:
+            notes.append(
+                f"warning: {name} saves {100 * file.saved:.1f} % only: its rows have hardly a bit in common"
+            )
+        elif file.saved < LITTLE_SAVED and file.raw_bytes:
+            notes.append(f"warning: {name} saves nothing: every row is stored raw")
+    return [*_table(rows), *notes]
+
+
+def _table(rows: list[list[str]]) -> list[str]:
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
+    ]
+
+
+def _damages(path: Path) -> Iterator[str]:
+    if not path.is_dir():
+        yield from _feature_damages(path)
+        return
+    meta = Meta.read(path)
+    features = {info.file for info in meta.features.values()}
+    whole = True
+    for name, expected in meta.files.items():
+        file = path / name
+        try:
+            found = file_info(file)
+        except OSError as error:
+            whole = False
+            yield f"{file}: {'missing' if isinstance(error, FileNotFoundError) else error}"
+            continue
+        if found == expected:
+            damages = list(_feature_damages(file)) if name in features else []
+        else:
+            short = found.num_bytes != expected.num_bytes
+            what = (
+                f"has {found.num_bytes} bytes, {expected.num_bytes} were written"
+                if short
+                else "has another checksum"
+            )
+            damages = [f"{file}: {what}", *(_feature_damages(file) if name in features else [])]
+        whole &= not damages
+        yield from damages
+    for twin in _raw_twins(path, meta):
+        yield from _feature_damages(twin)
+    if whole:
+        try:
+            Graph.open(path)
+        except FormatError as error:
+            yield str(error)
+
+
+def _feature_damages(path: Path) -> Iterator[str]:
+    try:
+        with FeatureFile.open(path) as file:
+            yield from map(str, file.verify(progress=f"verifying {path.name}"))
+    except FormatError as error:
+        yield str(error)
+
+
+def _raw_twins(path: Path, meta: Meta) -> list[Path]:
+    """The files with raw rows that were made beside the encoded ones."""
+    return [twin for name in meta.features if (twin := path / f"{name}.raw.ibp").exists()]
