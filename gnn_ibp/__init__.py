@@ -2,7 +2,8 @@
 
 from gnn_ibp.codec import IBPCodec
 from gnn_ibp.dataset import Dataset
+from gnn_ibp.graph_store import GraphStore
 
-__all__ = ["Dataset", "IBPCodec"]
+__all__ = ["Dataset", "GraphStore", "IBPCodec"]
 
 __version__ = "0.1.0"
