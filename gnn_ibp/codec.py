@@ -13,7 +13,7 @@ from gnn_ibp import _kernels, ops
 from gnn_ibp.errors import FormatError
 from gnn_ibp.reference import Masks
 from gnn_ibp.row_bytes import Array, DType, as_row_bytes, from_row_bytes
-from gnn_ibp.rows import PAD_BYTES, Bytes, EncodedRows, Ids
+from gnn_ibp.rows import GROUP, PAD_BYTES, Bytes, EncodedRows, Ids, RowIndex
 
 CHUNK_BITS = (64, 32, 16, 8)
 """The chunk widths there are, the preferred first."""
@@ -66,7 +66,7 @@ class PackedRows:
     @property
     def nbytes(self) -> int:
         """Bytes of the rows as stored; index, bitmask and alignment come on top (`rows.nbytes`)."""
-        return int(self._index_sizes().sum())
+        return int(self._index.size_bytes().sum())
 
     @property
     def raw_nbytes(self) -> int:
@@ -80,21 +80,18 @@ class PackedRows:
 
     def row(self, i: int) -> bytes:
         """Row i as stored."""
-        num_rows = self.rows.num_rows
-        if not 0 <= i < num_rows:
-            raise IndexError(f"row {i} of {num_rows} rows")
-        begin = PAD_BYTES + self._starts[i]
-        return self.rows.data[begin : begin + self._index_sizes()[i]].tobytes()
+        if not 0 <= i < self.rows.num_rows:
+            raise IndexError(f"row {i} of {self.rows.num_rows} rows")
+        index = self._index
+        group = i // GROUP
+        before = index.aligned_sizes(slice(group * GROUP, i))
+        begin = PAD_BYTES + int(index.bases[group]) + int(before.sum())
+        return self.rows.data[begin:][: index.size_bytes()[i]].tobytes()
 
-    def _index_sizes(self) -> NDArray[np.int64]:
-        assert self.rows.index is not None, "packed rows are condensed"
-        return self.rows.index.size_bytes()
-
-    @cached_property
-    def _starts(self) -> NDArray[np.int64]:
-        assert self.rows.index is not None, "packed rows are condensed"
-        aligned = self.rows.index.aligned_sizes()
-        return np.cumsum(aligned) - aligned
+    @property
+    def _index(self) -> RowIndex:
+        assert self.rows.index, "packed rows are condensed"
+        return self.rows.index
 
 
 class IBPCodec:

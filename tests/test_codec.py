@@ -242,6 +242,24 @@ def test_fit_is_never_worse_on_its_sample_than_the_sweep(dtype: str, seed: int) 
         assert ours.encode(rows).nbytes <= sweep.encode(rows).nbytes
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        "word2vec-debian-rows0-8192.f32",
+        "word2vec-debian-rows0-8192.f16",
+        "minilm-lasthidden-debiantext.f32",
+        "minilm-wordemb-rows2000-6096.bf16",
+        "minilm-L1-values-debiantext.f16",
+    ],
+)
+def test_real_rows_come_back_and_save_no_less_than_by_the_sweep(shared_data: Path, name: str) -> None:
+    rows = np.load(shared_data / "tensors" / f"{name}.npy")
+    ours, sweep = IBPCodec.fit(rows), IBPCodec.fit(rows, threshold="sweep")
+    packed = ours.encode(rows)
+    assert packed.nbytes <= sweep.encode(rows).nbytes < packed.raw_nbytes
+    assert ours.decode(packed).tobytes() == rows.tobytes()
+
+
 def test_fit_by_position_saves_more_on_half_sparse_rows() -> None:
     rng = np.random.default_rng(5)
     rows = rng.standard_normal((2000, 64)).astype(np.float32)

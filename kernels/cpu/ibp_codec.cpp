@@ -6,68 +6,19 @@
 #include <type_traits>
 #include <vector>
 
+#include "cpu/bit_stream.h"
 #include "cpu/little_endian.h"
 #include "ibp_row.h"
 
 namespace gnn_ibp {
 namespace {
 
-constexpr size_t kBlock = 64;  // chunks handled together: their participation bits fill one 64-bit word
-
-// 64 bits of the payload from bit `at` on; at least 64 - (W - 1) of them, all 64 for W = 64.
-template <typename Word>
-uint64_t stream_at(const uint8_t* payload, uint64_t at) {
-  constexpr unsigned W = 8 * sizeof(Word);
-  const uint8_t* word = payload + at / W * sizeof(Word);
-  const uint64_t stream = swap_words<Word>(load_le<uint64_t>(word)) << at % W;
-  if constexpr (W < 64) return stream;
-  return stream | load_le<uint64_t>(word + 8) >> 1 >> (63 - at % W);
-}
-
-// Collects the payload's stream, a block of chunks at a time.
-template <typename Word>
-class BitWriter {
- public:
-  // Appends the low `width` bits, 0 to 64; the others are 0. Every call writes its word without a branch;
-  // one that is not full yet is written again by the next call.
-  void append(uint64_t bits, unsigned width) {
-    const uint64_t left = bits << ((64 - width) & 63);
-    pending_ |= left >> used_;
-    full_[num_full_] = to_little_endian(swap_words<Word>(pending_));
-    const uint64_t rest = left << 1 << (63 - used_);
-    const unsigned end = used_ + width;
-    const uint64_t filled = -static_cast<uint64_t>(end >> 6);
-    pending_ = (rest & filled) | (pending_ & ~filled);
-    used_ = end & 63;
-    num_full_ += end >> 6;
-  }
-
-  // Copies the full words to `out` and returns the end; to be called after every block.
-  uint8_t* flush(uint8_t* out) {
-    const size_t bytes = num_full_ * sizeof(uint64_t);
-    std::memcpy(out, full_, bytes);
-    num_full_ = 0;
-    return out + bytes;
-  }
-
-  // Copies the last words, filled up with zeros.
-  void finish(uint8_t* out) const {
-    const uint64_t word = to_little_endian(swap_words<Word>(pending_));
-    std::memcpy(out, &word, (used_ + 8 * sizeof(Word) - 1) / (8 * sizeof(Word)) * sizeof(Word));
-  }
-
- private:
-  uint64_t pending_ = 0;  // bits of the word that is not yet full, at its high end
-  unsigned used_ = 0;     // their number, less than 64
-  size_t num_full_ = 0;
-  uint64_t full_[kBlock + 1];
-};
-
 template <typename Word>
 class IbpCodec final : public RowCodec {
   static constexpr unsigned W = 8 * sizeof(Word);
   static constexpr size_t S = sizeof(Word);
-  static constexpr size_t kPerWrite = 64 / W;               // chunks appended at once
+  static constexpr size_t kBlock = 64;         // chunks handled together: a word of participation bits
+  static constexpr size_t kPerWrite = 64 / W;  // chunks appended at once
   static constexpr size_t kPerRead = W == 64 ? 1 : 32 / W;  // chunks out of one look at the stream
 
  public:
@@ -103,37 +54,14 @@ class IbpCodec final : public RowCodec {
 
   size_t stored_size(const uint8_t* row) const override {
     uint64_t payload_bits = static_cast<uint64_t>(num_chunks_) * W;
+    uint8_t buffer[kBlock * S];
     for (size_t first = 0; first < num_chunks_; first += kBlock)
-      payload_bits -= saved_bits(participation(row, first), first);
+      payload_bits -= saved_bits(participation(whole_block(row, first, buffer), first), first);
     return std::min(encoded_size(num_chunks_, S, payload_bits), row_bytes());
   }
 
   void encode(const uint8_t* row, uint8_t* stored) const override {
-    uint8_t* out = stored + participation_bytes_;
-    std::fill(stored + (num_chunks_ + 7) / 8, out, uint8_t{0});
-    BitWriter<Word> writer;
-    for (size_t first = 0; first < num_chunks_; first += kBlock) {
-      const size_t count = std::min(kBlock, num_chunks_ - first);
-      const uint64_t part = participation(row, first);
-      const uint64_t part_le = to_little_endian(part);
-      std::memcpy(stored + first / 8, &part_le, (count + 7) / 8);
-
-      Word values[kBlock];
-      uint8_t widths[kBlock];
-      compress(row + first * S, first, count, part, values);
-      widths_of(part, first, widths);
-      for (size_t j = 0; j < count; j += kPerWrite) {
-        uint64_t bits = values[j];
-        unsigned width = widths[j];
-        for (size_t k = j + 1; k < j + kPerWrite; ++k) {
-          bits = bits << widths[k] | values[k];
-          width += widths[k];
-        }
-        writer.append(bits, width);
-      }
-      out = writer.flush(out);
-    }
-    writer.finish(out);
+    with_steps([&](auto steps) { encode_in<steps()>(row, stored); });
   }
 
   bool check(const uint8_t* stored, size_t size) const override {
@@ -143,33 +71,15 @@ class IbpCodec final : public RowCodec {
   size_t announced_size(const uint8_t* stored, size_t limit) const override {
     if (limit < participation_bytes_ || num_chunks_ == 0) return 0;
     uint64_t payload_bits = static_cast<uint64_t>(num_chunks_) * W;
-    const size_t whole = num_chunks_ / kBlock * kBlock;
-    for (size_t first = 0; first < whole; first += kBlock)
+    for (size_t first = 0; first < num_chunks_; first += kBlock)
       payload_bits -= saved_bits(load_le<uint64_t>(stored + first / 8), first);
-    if (whole < num_chunks_) payload_bits -= saved_bits(last_participation(stored, whole), whole);
-
     const size_t size = encoded_size(num_chunks_, S, payload_bits);
     if (size > limit || size >= row_bytes()) return 0;
     return padding_is_zero(stored, size, payload_bits) ? size : 0;
   }
 
   void decode(const uint8_t* stored, uint8_t* row) const override {
-    switch (num_steps_) {
-      case 0:
-        return decode_in<0>(stored, row);
-      case 1:
-        return decode_in<1>(stored, row);
-      case 2:
-        return decode_in<2>(stored, row);
-      case 3:
-        return decode_in<3>(stored, row);
-      case 4:
-        return decode_in<4>(stored, row);
-      case 5:
-        return decode_in<5>(stored, row);
-      default:
-        return decode_in<6>(stored, row);
-    }
+    with_steps([&](auto steps) { decode_in<steps()>(stored, row); });
   }
 
  private:
@@ -177,27 +87,50 @@ class IbpCodec final : public RowCodec {
     uint16_t sum[16] = {};  // bits saved by 4 chunks, for every pattern of their participation bits
   };
 
-  // Participation bits of the chunks from `first` on, up to kBlock of them.
-  uint64_t participation(const uint8_t* row, size_t first) const {
-    const size_t count = std::min(kBlock, num_chunks_ - first);
-    const uint8_t* chunks = row + first * S;
-    const Word* mask = mask_.data() + first;
-    const Word* bitval = bitval_.data() + first;
-    uint8_t hit[kBlock] = {};
-    for (size_t j = 0; j < count; ++j) hit[j] = (load_le<Word>(chunks + j * S) & mask[j]) == bitval[j];
+  // Calls run with num_steps_ as a constant, for loops over steps that the compiler unrolls.
+  template <typename Run>
+  void with_steps(const Run& run) const {
+    switch (num_steps_) {
+      case 0:
+        return run(std::integral_constant<unsigned, 0>{});
+      case 1:
+        return run(std::integral_constant<unsigned, 1>{});
+      case 2:
+        return run(std::integral_constant<unsigned, 2>{});
+      case 3:
+        return run(std::integral_constant<unsigned, 3>{});
+      case 4:
+        return run(std::integral_constant<unsigned, 4>{});
+      case 5:
+        return run(std::integral_constant<unsigned, 5>{});
+      default:
+        return run(std::integral_constant<unsigned, 6>{});
+    }
+  }
+
+  size_t block_size(size_t first) const { return std::min(kBlock, num_chunks_ - first); }
+
+  // The chunks of the block that begins at `first`, filled up with zeros in `buffer` where it is not whole.
+  const uint8_t* whole_block(const uint8_t* row, size_t first, uint8_t* buffer) const {
+    const size_t count = block_size(first);
+    if (count == kBlock) return row + first * S;
+    std::fill(std::copy_n(row + first * S, count * S, buffer), buffer + kBlock * S, uint8_t{0});
+    return buffer;
+  }
+
+  // Participation bits of a whole block; 0 beyond the last chunk.
+  uint64_t participation(const uint8_t* __restrict chunks, size_t first) const {
+    const Word* __restrict mask = mask_.data() + first;
+    const Word* __restrict bitval = bitval_.data() + first;
+    uint8_t hit[kBlock];
+    for (size_t j = 0; j < kBlock; ++j) hit[j] = (load_le<Word>(chunks + j * S) & mask[j]) == bitval[j];
     uint64_t bits = 0;
     for (size_t k = 0; k < kBlock; k += 8)  // eight bytes of 0 or 1 to eight bits
       bits |= (load_le<uint64_t>(hit + k) * 0x0102040810204080u >> 56) << k;
-    return bits;
+    return bits & ~uint64_t{0} >> (kBlock - block_size(first));
   }
 
-  // The same as stored, for the last block, which may be a part of 64 chunks. Bits beyond the last chunk
-  // are cleared.
-  uint64_t last_participation(const uint8_t* stored, size_t first) const {
-    const uint64_t bits = load_le<uint64_t>(stored + first / 8);
-    return bits & ~uint64_t{0} >> (kBlock - (num_chunks_ - first));
-  }
-
+  // Bits left out of a block; what `part` holds beyond the last chunk does not count.
   uint64_t saved_bits(uint64_t part, size_t first) const {
     const NibbleSums* sums = saved_by_nibble_.data() + first / 4;
     const size_t count = std::min(kBlock / 4, num_nibbles_ - first / 4);
@@ -226,34 +159,59 @@ class IbpCodec final : public RowCodec {
   }
 
   // widths[j]: the number of bits that chunk j adds to the payload; 0 beyond the last chunk.
-  void widths_of(uint64_t part, size_t first, uint8_t widths[kBlock]) const {
-    uint8_t takes_part[kBlock];
-    spread_bits(part, takes_part);
+  void widths_of(const uint8_t* __restrict takes_part, size_t first, uint8_t* __restrict widths) const {
     const uint8_t* saved = saved_.data() + first;
     const uint8_t* full = full_.data() + first;
     for (size_t j = 0; j < kBlock; ++j)
       widths[j] = static_cast<uint8_t>(full[j] - (saved[j] & takes_part[j]));
   }
 
-  // values[j]: the bits that chunk j adds to the payload, at the low end; 0 beyond the last chunk.
-  void compress(const uint8_t* chunks, size_t first, size_t count, uint64_t part, Word values[kBlock]) const {
-    const Word* keep = keep_.data() + first;
-    Word block[kBlock] = {};
-    load_chunks(chunks, count, block);
-    for (size_t j = 0; j < kBlock; ++j) values[j] = block[j] & keep[j];
-    for (unsigned step = 0; step < num_steps_; ++step) {
-      const Word* moves = moves_[step].data() + first;
-      for (size_t j = 0; j < kBlock; ++j) values[j] = move_down(values[j], moves[j], step);
+  template <unsigned Steps>
+  void encode_in(const uint8_t* row, uint8_t* stored) const {
+    uint8_t* out = stored + participation_bytes_;
+    std::fill(stored + (num_chunks_ + 7) / 8, out, uint8_t{0});
+    BitWriter<Word, kBlock> writer;
+    uint8_t buffer[kBlock * S];
+    for (size_t first = 0; first < num_chunks_; first += kBlock) {
+      const size_t count = block_size(first);
+      const uint8_t* chunks = whole_block(row, first, buffer);
+      const uint64_t part = participation(chunks, first);
+      const uint64_t part_le = to_little_endian(part);
+      std::memcpy(stored + first / 8, &part_le, (count + 7) / 8);
+
+      uint8_t takes_part[kBlock], widths[kBlock];
+      spread_bits(part, takes_part);
+      widths_of(takes_part, first, widths);
+      Word values[kBlock];
+      compress<Steps>(chunks, takes_part, first, values);
+      for (size_t j = 0; j < count; j += kPerWrite) {
+        uint64_t bits = values[j];
+        unsigned width = widths[j];
+        for (size_t k = j + 1; k < j + kPerWrite; ++k) {
+          bits = bits << widths[k] | values[k];
+          width += widths[k];
+        }
+        writer.append(bits, width);
+      }
+      out = writer.flush(out);
     }
-    const uint64_t all = ~uint64_t{0} >> (kBlock - count);
-    for (uint64_t whole = ~part & all; whole; whole &= whole - 1) {
-      const size_t j = std::countr_zero(whole);
-      values[j] = block[j];
-    }
+    writer.finish(out);
   }
 
-  static void load_chunks(const uint8_t* chunks, size_t count, Word* block) {
-    for (size_t j = 0; j < count; ++j) block[j] = load_le<Word>(chunks + j * S);
+  // values[j]: the bits that chunk j adds to the payload, at the low end; 0 beyond the last chunk.
+  template <unsigned Steps>
+  void compress(const uint8_t* __restrict chunks, const uint8_t* __restrict takes_part, size_t first,
+                Word* __restrict values) const {
+    const Word* keep = keep_.data() + first;
+    const Word* moves[Steps + 1];
+    for (unsigned i = 0; i < Steps; ++i) moves[i] = moves_[i].data() + first;
+    for (size_t j = 0; j < kBlock; ++j) {
+      const Word chunk = load_le<Word>(chunks + j * S);
+      Word kept = chunk & keep[j];
+      for (unsigned i = 0; i < Steps; ++i) kept = move_down(kept, moves[i][j], i);
+      const Word takes = static_cast<Word>(static_cast<int8_t>(takes_part[j]));
+      values[j] = static_cast<Word>((kept & takes) | (chunk & ~takes));
+    }
   }
 
   template <unsigned Steps>
@@ -261,45 +219,45 @@ class IbpCodec final : public RowCodec {
     const uint8_t* payload = stored + participation_bytes_;
     uint64_t at = 0;  // bits of the payload
     for (size_t first = 0; first < num_chunks_; first += kBlock) {
-      const size_t count = std::min(kBlock, num_chunks_ - first);
-      uint64_t part = load_le<uint64_t>(stored + first / 8);
-      if (count < kBlock) part &= ~uint64_t{0} >> (kBlock - count);
-      uint8_t widths[kBlock];
-      widths_of(part, first, widths);
+      const size_t count = block_size(first);
+      uint8_t takes_part[kBlock], widths[kBlock];
+      spread_bits(load_le<uint64_t>(stored + first / 8), takes_part);
+      widths_of(takes_part, first, widths);
       Word values[kBlock];
-      for (size_t j = 0; j < count; j += kPerRead) {  // beyond the last chunk widths are 0
+      for (size_t j = 0; j < count; j += kPerRead) {
         uint64_t stream = stream_at<Word>(payload, at);
-        for (size_t k = 0; k < kPerRead; ++k) {
-          values[j + k] = top_bits<Word>(stream, widths[j + k]);
-          at += widths[j + k];
-          if (kPerRead > 1) stream <<= widths[j + k];
+        for (size_t k = j; k < j + kPerRead; ++k) {
+          values[k] = top_bits<Word>(stream, widths[k]);
+          if (kPerRead > 1) stream <<= widths[k];
+          at += widths[k];
         }
       }
-      Word chunks[kBlock];
-      expand<Steps>(values, part, first, chunks);
-      store_chunks(chunks, count, row + first * S);
+      if (count == kBlock) {
+        expand<Steps>(values, takes_part, first, row + first * S);
+      } else {
+        uint8_t buffer[kBlock * S];
+        std::fill(values + count, values + kBlock, Word{0});
+        expand<Steps>(values, takes_part, first, buffer);
+        std::copy_n(buffer, count * S, row + first * S);
+      }
     }
   }
 
+  // The inverse of compress.
   template <unsigned Steps>
-  void expand(const Word values[kBlock], uint64_t part, size_t first, Word chunks[kBlock]) const {
-    uint8_t takes_part[kBlock];
-    spread_bits(part, takes_part);
+  void expand(const Word* __restrict values, const uint8_t* __restrict takes_part, size_t first,
+              uint8_t* __restrict chunks) const {
     const Word* keep = keep_.data() + first;
     const Word* bitval = bitval_.data() + first;
-    const Word* moves[6];
-    for (unsigned i = 0; i < 6; ++i) moves[i] = moves_[i].data() + first;
+    const Word* moves[Steps + 1];
+    for (unsigned i = 0; i < Steps; ++i) moves[i] = moves_[i].data() + first;
     for (size_t j = 0; j < kBlock; ++j) {
       Word spread = values[j];
       for (unsigned i = Steps; i-- > 0;) spread = move_up(spread, moves[i][j], i);
       spread = static_cast<Word>((spread & keep[j]) | bitval[j]);
       const Word takes = static_cast<Word>(static_cast<int8_t>(takes_part[j]));
-      chunks[j] = static_cast<Word>((spread & takes) | (values[j] & ~takes));
+      store_le(chunks + j * S, static_cast<Word>((spread & takes) | (values[j] & ~takes)));
     }
-  }
-
-  static void store_chunks(const Word* chunks, size_t count, uint8_t* row) {
-    for (size_t j = 0; j < count; ++j) store_le(row + j * S, chunks[j]);
   }
 
   const size_t num_chunks_, participation_bytes_, num_nibbles_;
