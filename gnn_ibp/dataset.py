@@ -1,5 +1,6 @@
 """Dataset: a folder with a graph, its features, labels and splits."""
 
+import errno
 import os
 from collections.abc import Iterable, Mapping
 from functools import cached_property
@@ -206,8 +207,14 @@ class Dataset:
         """The file beside that of the feature `name` that stores every row raw; written at the first call."""
         path = self.path / f"{name}.raw.ibp"
         if not path.exists():
-            with self.feature_file(name) as file:
-                write_raw_twin(file, path)
+            try:
+                with self.feature_file(name) as file:
+                    write_raw_twin(file, path)
+            except OSError as error:
+                if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+                    message = f"{path.name} cannot be written there, which is needed once; copy the data set"
+                    raise OSError(error.errno, message, str(self.path)) from error
+                raise
         return path
 
     def statistics(self, name: str = "x") -> Statistics | None:

@@ -1,11 +1,8 @@
 """Writes the parts of a data set into a folder, whole or not at all."""
 
 import contextlib
-import fcntl
 import os
 import re
-import secrets
-import shutil
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from pathlib import Path
@@ -25,9 +22,9 @@ from gnn_ibp.feature_writer import FeatureFileWriter
 from gnn_ibp.graph import Graph, build_csc
 from gnn_ibp.labels import checked_labels, checked_num_classes, checked_splits
 from gnn_ibp.row_stream import RowStream, TakenRows
+from gnn_ibp.temporary_folder import temporary_folder
 
 _ATTRIBUTE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_PARTIAL = ".converting"
 
 Ids = NDArray[np.int64]
 
@@ -48,9 +45,7 @@ def write_dataset(
     out = Path(out)
     if out.exists():
         raise FileExistsError(f"{out} exists; remove it or choose another folder")
-    out.parent.mkdir(parents=True, exist_ok=True)
-    _remove_leftovers(out)
-    with _temporary_folder(out) as folder:
+    with temporary_folder(out) as folder:
         _Conversion(parts, settings or ConversionSettings(), folder).run()
         try:
             folder.rename(out)
@@ -254,35 +249,6 @@ def _with_bar(rows: RowStream, name: str) -> Iterator[Any]:
         for block in rows.blocks():
             yield block
             bar.update(len(block))
-
-
-@contextlib.contextmanager
-def _temporary_folder(out: Path) -> Iterator[Path]:
-    """A new folder beside `out`, locked while it is in use, removed at the end unless it was renamed."""
-    folder = out.with_name(f".{out.name}.{secrets.token_hex(6)}{_PARTIAL}")
-    folder.mkdir()
-    lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        with contextlib.suppress(OSError):  # a file system without locks: its leftovers stay
-            fcntl.flock(lock, fcntl.LOCK_EX)
-        yield folder
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
-        os.close(lock)
-
-
-def _remove_leftovers(out: Path) -> None:
-    """Removes what killed conversions to `out` left: temporary folders that nobody holds locked."""
-    for folder in out.parent.iterdir():
-        if not (folder.name.startswith(f".{out.name}.") and folder.name.endswith(_PARTIAL)):
-            continue
-        with contextlib.suppress(OSError):
-            lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                shutil.rmtree(folder, ignore_errors=True)
-            finally:
-                os.close(lock)
 
 
 def _sync_folder(folder: Path) -> None:

@@ -1,5 +1,6 @@
 """A data set's folder: what goes in comes out, and what is wrong with it is told."""
 
+import errno
 import json
 import pickle
 import shutil
@@ -322,6 +323,21 @@ def test_the_raw_twin_holds_the_same_rows_none_encoded(tmp_path: Path) -> None:
         assert twin.path.name == "x.raw.ibp"
     assert torch.equal(rows(dataset, raw=True), rows(dataset))
     assert Dataset.open(dataset.path).raw_twin().stat().st_mtime_ns == dataset.raw_twin().stat().st_mtime_ns
+
+
+def test_a_raw_twin_that_cannot_be_written_is_told_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset = write(tmp_path / "ds")
+
+    def read_only(file: Any, path: Path) -> None:
+        raise PermissionError(errno.EROFS, "Read-only file system", str(path))
+
+    monkeypatch.setattr("gnn_ibp.dataset.write_raw_twin", read_only)
+    with pytest.raises(
+        OSError, match=r"x\.raw\.ibp cannot be written there, which is needed once; copy the data set"
+    ):
+        dataset.feature_file(raw=True)
 
 
 def test_a_raw_twin_of_other_rows_is_refused(tmp_path: Path) -> None:

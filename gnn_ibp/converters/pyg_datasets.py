@@ -1,6 +1,5 @@
 """Data sets that PyG knows by name: downloaded and read by PyG, from its raw files."""
 
-import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ from torch_geometric.data import Data
 from gnn_ibp.dataset_parts import DatasetParts
 from gnn_ibp.errors import FormatError
 from gnn_ibp.pyg_parts import pyg_parts
+from gnn_ibp.temporary_folder import temporary_folder
 
 
 @dataclass(frozen=True)
@@ -110,9 +110,8 @@ def _read(dataset: PygDataset, place: _Raw, scratch: Path) -> Data:
     import torch_geometric.datasets
 
     base = getattr(torch_geometric.datasets, dataset.group)
-    scratch.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(prefix=".pyg-", dir=scratch) as processed:
-        reader = type(base.__name__, (base,), {"processed_dir": processed})
+    with temporary_folder(scratch / dataset.group) as processed:
+        reader = type(base.__name__, (base,), {"processed_dir": str(processed)})
         arguments = (str(place.root),) if place.member is None else (str(place.root), place.member)
         return reader(*arguments)[0]
 
