@@ -1,0 +1,205 @@
+"""The PyG face of a data set: compressed features behind a cache, labels, and whatever else it holds."""
+
+import threading
+from collections.abc import Callable
+from os import PathLike
+from typing import Any
+
+import numpy as np
+import torch
+import torch_geometric.data
+from torch import Tensor
+from torch_geometric.data import Data, TensorAttr
+
+from gnn_ibp import ops
+from gnn_ibp.budget import parse_bytes
+from gnn_ibp.buffers import empty_rows
+from gnn_ibp.cache import RowCache
+from gnn_ibp.dataset import Dataset
+from gnn_ibp.errors import unknown_name
+from gnn_ibp.hotset import HOT_SETS
+from gnn_ibp.rows import Ids
+from gnn_ibp.tiers import Stats, TieredRows, add_stats
+
+Allocate = Callable[[tuple[int, ...], torch.dtype], Tensor]
+
+
+class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
+    """Serves the rows of a `Dataset` by node or edge id, as a `torch_geometric.data.FeatureStore`.
+
+    Rows of `x` are looked up in a cache of encoded rows first and read from the feature file where they are
+    not in it; every value is bit for bit what was converted. Other features are read from their files.
+    Reading is safe from many threads. A pickled store carries its path and settings, no rows; inside a
+    DataLoader worker it opens without a cache, so that workers do not multiply its memory.
+
+    Args:
+        dataset: a `Dataset`, or the path of one.
+        device: "cpu".
+        cache_bytes: memory for the cache, everything included: an int, "512MiB", "4GiB", "0" or "auto"
+            (what fits into half of the free memory). It is never exceeded.
+        host_bytes: memory for a tier of host rows beside a GPU's cache; on the CPU "auto" or 0.
+        hot_set: the ids to cache, hottest first; or "degree" (most often a neighbour first); or None: the
+            cache stays empty.
+        raw: read the twin of `x` that stores every row raw, for comparison.
+
+    Raises:
+        ValueError: a setting that does not exist or makes no sense on the device.
+        FormatError: a damaged data set.
+    """
+
+    def __init__(
+        self,
+        dataset: Dataset | str | PathLike[str],
+        device: str = "cpu",
+        cache_bytes: int | str = "auto",
+        host_bytes: int | str = "auto",
+        hot_set: str | Tensor | Ids | None = "degree",
+        raw: bool = False,
+    ) -> None:
+        super().__init__()
+        if device != "cpu":
+            raise ValueError(f'device is {device!r}, this version has "cpu" only')
+        if host_bytes not in ("auto", 0, "0"):
+            raise ValueError(
+                f"host_bytes is {host_bytes!r}: on the CPU there is no host tier beside the cache, "
+                "give the memory to cache_bytes"
+            )
+        if isinstance(hot_set, str) and hot_set not in HOT_SETS:
+            raise ValueError(unknown_name("hot set", hot_set, HOT_SETS))
+        self._cache_bytes = parse_bytes(cache_bytes)
+        self._hot_set = hot_set
+        self._raw = raw
+        self._dataset = dataset if isinstance(dataset, Dataset) else Dataset.open(dataset)
+        self._lock = threading.Lock()
+        self._readers: dict[str, TieredRows] = {}
+        for name in self._dataset.features:
+            self._reader(name)
+
+    # ---- for our own loader ---------------------------------------------------------------------------
+
+    @property
+    def dataset(self) -> Dataset:
+        return self._dataset
+
+    @property
+    def num_nodes(self) -> int:
+        return self._dataset.num_nodes
+
+    def has(self, name: str) -> bool:
+        """Whether there is a feature, label or array of this name."""
+        return name in self._dataset.features or name in self._dataset.arrays
+
+    def read(self, name: str, ids: Tensor | Ids, allocate: Allocate) -> Tensor:
+        """The rows of a feature, (len(ids), *row_shape), in a tensor that `allocate(shape, dtype)` gives.
+
+        Raises:
+            KeyError: there is no such feature.
+            IndexError: an id out of range.
+        """
+        rows = self._reader(name)
+        out = allocate((len(ids), *rows.file.row_shape), rows.file.torch_dtype)
+        rows.read(ids, out)
+        return out
+
+    def labels(self, ids: Tensor | Ids) -> Tensor | None:
+        """int64 (len(ids),) labels of nodes, -1 = none; None where the data set has no labels."""
+        return self._array_rows("y", np.asarray(ids)) if "y" in self._dataset.arrays else None
+
+    def stats(self) -> dict[str, Stats]:
+        """Counters since the store was opened, per tier: the `sources` of a report."""
+        with self._lock:
+            readers = list(self._readers.values())
+        return add_stats([reader.stats() for reader in readers])
+
+    # ---- PyG's interface ------------------------------------------------------------------------------
+
+    def get_all_tensor_attrs(self) -> list[TensorAttr]:
+        """What PyG's loaders fetch for the nodes of a batch. Edge features are not among them: PyG would
+        look them up by node ids. See `add_edge_features`."""
+        return [TensorAttr(group_name=None, attr_name=name) for name in self._names("node")]
+
+    def add_edge_features(self, data: Data) -> Data:
+        """Adds the edge features of a sampled `data` by its `e_id`: pass it to a PyG loader as `transform`."""
+        for name in self._names("edge"):
+            data[name] = self._get_tensor(TensorAttr(None, name, data.e_id))
+        return data
+
+    def _get_tensor(self, attr: TensorAttr) -> Tensor:
+        name, index = self._known(attr), attr.index
+        num_rows = self._size(name)[0]
+        if index is None:
+            ids: Any = np.arange(num_rows)
+        elif isinstance(index, slice):
+            ids = np.arange(*index.indices(num_rows))
+        elif isinstance(index, int | np.integer):
+            ids = np.array([index])
+        else:
+            ids = index
+        if name in self._dataset.features:
+            rows = self.read(name, ids, lambda shape, dtype: empty_rows(shape[0], shape[1:], dtype))
+        else:
+            rows = self._array_rows(name, ops.check_ids(ids, num_rows))
+        return rows[0] if isinstance(index, int | np.integer) else rows
+
+    def _get_tensor_size(self, attr: TensorAttr) -> tuple[int, ...]:
+        return self._size(self._known(attr))
+
+    def _put_tensor(self, tensor: Any, attr: TensorAttr) -> bool:
+        raise TypeError("the store is read-only: convert a data set that holds the tensor (Dataset.from_arrays)")
+
+    def _remove_tensor(self, attr: TensorAttr) -> bool:
+        raise TypeError("the store is read-only: convert a data set without the tensor (Dataset.from_arrays)")
+
+    def __len__(self) -> int:
+        return len(self._names("node"))
+
+    def __repr__(self) -> str:
+        return f"FeatureStore({str(self._dataset.path)!r}, cache_bytes={self._cache_bytes})"
+
+    # ---- inside ---------------------------------------------------------------------------------------
+
+    def __getstate__(self) -> dict[str, Any]:
+        hot_set, names = self._hot_set, ("_tensor_attr_cls", "_cache_bytes", "_raw", "_dataset")
+        return {name: self.__dict__[name] for name in names} | {"_hot_set": hot_set}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._lock = threading.Lock()
+        self._readers = {}  # opened at the first use
+
+    def _names(self, kind: str) -> list[str]:
+        held = {**self._dataset.features, **self._dataset.arrays}
+        return [name for name, info in held.items() if info.kind == kind]
+
+    def _known(self, attr: TensorAttr) -> str:
+        name = attr.attr_name
+        if attr.group_name is not None:
+            raise KeyError(f"group_name is {attr.group_name!r}; the graph is homogeneous, use None")
+        if not self.has(name):
+            raise KeyError(unknown_name("feature", str(name), self._names("node") + self._names("edge")))
+        return str(name)
+
+    def _size(self, name: str) -> tuple[int, ...]:
+        held = self._dataset.features if name in self._dataset.features else self._dataset.arrays
+        return tuple(held[name].shape)
+
+    def _array_rows(self, name: str, ids: Ids) -> Tensor:
+        return torch.from_numpy(self._dataset.array(name)[ids])
+
+    def _reader(self, name: str) -> TieredRows:
+        with self._lock:
+            if name not in self._readers:
+                self._readers[name] = self._open(name)
+            return self._readers[name]
+
+    def _open(self, name: str) -> TieredRows:
+        if name != "x":
+            return TieredRows({}, self._dataset.feature_file(name))
+        file = self._dataset.feature_file(name, raw=self._raw)
+        in_worker = torch.utils.data.get_worker_info() is not None
+        budget = 0 if in_worker else self._cache_bytes
+        hot_set = self._hot_set
+        if isinstance(hot_set, str):
+            hot_set = HOT_SETS[hot_set](self._dataset.graph) if budget else None
+        ids = np.empty(0, np.int64) if hot_set is None else ops.check_ids(hot_set, file.num_rows)
+        return TieredRows({"cache": RowCache.fill(file, ids, budget)}, file)

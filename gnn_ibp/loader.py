@@ -1,0 +1,151 @@
+"""Minibatches of an epoch, prepared by threads while the model trains, handed over in order."""
+
+import threading
+import time
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Protocol
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from gnn_ibp import ops
+from gnn_ibp.buffers import BufferPool
+from gnn_ibp.feature_store import FeatureStore
+from gnn_ibp.minibatch import MiniBatch
+from gnn_ibp.rows import Ids
+from gnn_ibp.sample import Sample
+
+
+class Sampler(Protocol):
+    """What the loader needs of a sampler: `gnn_ibp.samplers.NeighborSampler`, or one of the user's own."""
+
+    def sample(self, seeds: Tensor, *, epoch: int = 0, batch: int = 0) -> Sample:
+        """The neighbourhood of `seeds`; what is drawn depends on the arguments alone."""
+        ...
+
+
+class Loader:
+    """Iterates over minibatches of `seeds`; one pass is one epoch.
+
+    Batches are the same for the same `seed`, whatever `prefetch` and `num_threads` are. Each pass takes the
+    next epoch number, the first one 1, unless `set_epoch` says otherwise; shuffling and sampling depend on it.
+
+    Args:
+        store: where `x` and `y` come from.
+        sampler: draws the neighbourhoods.
+        seeds: int64 (num_seeds,), node ids.
+        batch_size: seeds per minibatch; the last one may be smaller unless `drop_last`.
+        shuffle: a new order of the seeds in each epoch.
+        seed: of the order; the sampler has its own.
+        prefetch: batches prepared ahead; 0 prepares each one when it is asked for, on the caller's thread.
+        num_threads: threads that prepare batches, at most `prefetch`; by default as many as there are
+            processors, at most `prefetch`.
+
+    Raises:
+        IndexError: a seed is not a node.
+        ValueError: batch_size, prefetch or num_threads is out of range.
+    """
+
+    def __init__(
+        self,
+        store: FeatureStore,
+        sampler: Sampler,
+        seeds: Tensor,
+        batch_size: int,
+        shuffle: bool = False,
+        drop_last: bool = False,
+        seed: int = 0,
+        prefetch: int = 2,
+        num_threads: int | None = None,
+    ) -> None:
+        for name, value, least in (
+            ("batch_size", batch_size, 1),
+            ("prefetch", prefetch, 0),
+            ("num_threads", 1 if num_threads is None else num_threads, 1),
+            ("seed", seed, 0),
+        ):
+            if value < least:
+                raise ValueError(f"{name} is {value}, it must be at least {least}")
+        self.store = store
+        self.sampler = sampler
+        self.seeds = ops.check_ids(seeds, store.num_nodes)
+        self.batch_size = batch_size
+        self.shuffle = shuffle
+        self.drop_last = drop_last
+        self.seed = seed
+        self.prefetch = prefetch
+        self.num_threads = min(num_threads or ops.num_threads(), max(1, prefetch))
+        self.seconds = {"sample": 0.0, "fetch": 0.0, "wait": 0.0}
+        """Of the current or last epoch: thread time spent sampling and fetching; time the consumer waited."""
+        self._epoch = 1
+        self._buffers = BufferPool(num_kept=prefetch + 2)
+        self._lock = threading.Lock()
+
+    def __len__(self) -> int:
+        """Minibatches per epoch."""
+        full, rest = divmod(len(self.seeds), self.batch_size)
+        return full + (1 if rest and not self.drop_last else 0)
+
+    def set_epoch(self, epoch: int) -> None:
+        """The number the next pass takes."""
+        self._epoch = epoch
+
+    def __iter__(self) -> Iterator[MiniBatch]:
+        epoch, self._epoch = self._epoch, self._epoch + 1
+        self.seconds = dict.fromkeys(self.seconds, 0.0)
+        order = self._order(epoch)
+        if self.prefetch == 0:
+            return self._in_turn(order, epoch)
+        return self._ahead(order, epoch)
+
+    def _order(self, epoch: int) -> Ids:
+        if not self.shuffle:
+            return self.seeds
+        generator = np.random.Generator(np.random.Philox(key=np.array([self.seed, epoch], np.uint64)))
+        return generator.permutation(self.seeds)
+
+    def _in_turn(self, order: Ids, epoch: int) -> Iterator[MiniBatch]:
+        for number in range(len(self)):
+            start = time.perf_counter()
+            batch = self._prepare(order, epoch, number)
+            self._add_seconds("wait", start)
+            yield batch
+
+    def _ahead(self, order: Ids, epoch: int) -> Iterator[MiniBatch]:
+        pending: deque[Future[MiniBatch]] = deque()
+        threads = ThreadPoolExecutor(self.num_threads, thread_name_prefix="gnn_ibp.Loader")
+        try:
+            for number in range(len(self)):
+                pending.append(threads.submit(self._prepare, order, epoch, number))
+                if len(pending) > self.prefetch:
+                    yield self._next(pending)
+            while pending:
+                yield self._next(pending)
+        finally:  # also when the consumer leaves early or a batch fails
+            threads.shutdown(wait=True, cancel_futures=True)
+
+    def _next(self, pending: deque[Future[MiniBatch]]) -> MiniBatch:
+        start = time.perf_counter()
+        batch = pending.popleft().result()
+        self._add_seconds("wait", start)
+        return batch
+
+    def _prepare(self, order: Ids, epoch: int, number: int) -> MiniBatch:
+        """The whole way of one minibatch: seeds, neighbourhood, features, labels."""
+        start = time.perf_counter()
+        seeds = torch.from_numpy(order[number * self.batch_size : (number + 1) * self.batch_size])
+        sample = self.sampler.sample(seeds, epoch=epoch, batch=number)
+        start = self._add_seconds("sample", start)
+        x = self.store.read("x", sample.node_ids, self._buffers.empty) if self.store.has("x") else None
+        labels = self.store.labels(sample.node_ids)
+        self._add_seconds("fetch", start)
+        return MiniBatch(x, labels, sample)
+
+    def _add_seconds(self, what: str, start: float) -> float:
+        now = time.perf_counter()
+        with self._lock:
+            self.seconds[what] += now - start
+        return now
