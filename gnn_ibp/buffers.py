@@ -4,9 +4,9 @@ import threading
 import weakref
 
 import numpy as np
-import torch
 from torch import Tensor
 
+from gnn_ibp.row_type import RowType
 from gnn_ibp.rows import Bytes
 
 
@@ -22,15 +22,16 @@ class BufferPool:
         self._free: list[Bytes] = []
         self._lock = threading.RLock()  # a finalizer may run while the same thread holds it
 
-    def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        """An uninitialised contiguous CPU tensor."""
-        nbytes = dtype.itemsize * int(np.prod(shape, dtype=np.int64))
+    def empty(self, row_type: RowType, num_rows: int) -> Tensor:
+        """An uninitialised tensor (num_rows, *row_type.shape)."""
+        nbytes = num_rows * row_type.row_bytes
         if nbytes == 0:
-            return torch.empty(shape, dtype=dtype)
+            return row_type.empty(num_rows)
         buffer = self._take(nbytes)
-        view = buffer[:nbytes]
-        weakref.finalize(view, self._give_back, buffer).atexit = False  # torch holds `view`, not `buffer`
-        return torch.from_numpy(view).view(dtype).view(shape)
+        # Over a memoryview, because views of an array refer to the array's own base, and would skip `view`.
+        view = np.frombuffer(memoryview(buffer)[:nbytes], np.uint8)
+        weakref.finalize(view, self._give_back, buffer).atexit = False
+        return row_type.from_bytes(view.reshape(num_rows, row_type.row_bytes))
 
     def _take(self, nbytes: int) -> Bytes:
         with self._lock:
@@ -46,10 +47,3 @@ class BufferPool:
             if len(self._free) < self._num_kept:
                 self._free.append(buffer)
 
-
-def empty_rows(num_rows: int, row_shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-    """An uninitialised tensor of rows for the caller to keep (NumPy asks for huge pages, torch does not)."""
-    nbytes = dtype.itemsize * num_rows * int(np.prod(row_shape, dtype=np.int64))
-    if nbytes == 0:
-        return torch.empty((num_rows, *row_shape), dtype=dtype)
-    return torch.from_numpy(np.empty(nbytes, np.uint8)).view(dtype).view(num_rows, *row_shape)

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import gnn_ibp
 from gnn_ibp.codec import IBPCodec
 from gnn_ibp.column_stats import ColumnStats
 from gnn_ibp.dataset_meta import EDGE, NAME, NODE, ArrayInfo, FeatureInfo, Meta, file_info
@@ -23,6 +22,7 @@ from gnn_ibp.graph import Graph, build_csc
 from gnn_ibp.labels import checked_labels, checked_num_classes, checked_splits
 from gnn_ibp.row_stream import RowStream, TakenRows
 from gnn_ibp.temporary_folder import temporary_folder
+from gnn_ibp.version import __version__
 
 _ATTRIBUTE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
@@ -212,7 +212,7 @@ class _Conversion:
         parts, settings = self._parts, self._settings
         meta = Meta(
             name=parts.name,
-            program=f"gnn_ibp {gnn_ibp.__version__}",
+            program=f"gnn_ibp {__version__}",
             source=parts.source,
             settings=asdict(settings),
             num_nodes=num_nodes,

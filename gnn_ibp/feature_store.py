@@ -13,15 +13,20 @@ from torch_geometric.data import Data, TensorAttr
 
 from gnn_ibp import ops
 from gnn_ibp.budget import parse_bytes
-from gnn_ibp.buffers import empty_rows
 from gnn_ibp.cache import RowCache
 from gnn_ibp.dataset import Dataset
 from gnn_ibp.errors import unknown_name
-from gnn_ibp.hotset import HOT_SETS
+from gnn_ibp.graph import Graph
+from gnn_ibp.hotset import degree_hot_set
+from gnn_ibp.row_type import RowType
 from gnn_ibp.rows import Ids
-from gnn_ibp.tiers import Stats, TieredRows, add_stats
+from gnn_ibp.tiers import Stats, TieredRows, total
 
-Allocate = Callable[[tuple[int, ...], torch.dtype], Tensor]
+Allocate = Callable[[RowType, int], Tensor]
+"""Gives memory for so many rows of a type: a tensor (num_rows, *row_type.shape)."""
+
+HOT_SETS: dict[str, Callable[[Graph], Ids]] = {"degree": degree_hot_set}
+"""Hot sets that the graph alone tells, by name."""
 
 
 class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
@@ -72,8 +77,9 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
         self._dataset = dataset if isinstance(dataset, Dataset) else Dataset.open(dataset)
         self._lock = threading.Lock()
         self._readers: dict[str, TieredRows] = {}
+        self._arrays: dict[str, Tensor] = {}
         for name in self._dataset.features:
-            self._reader(name)
+            self.rows(name)
 
     # ---- for our own loader ---------------------------------------------------------------------------
 
@@ -87,29 +93,38 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
 
     def has(self, name: str) -> bool:
         """Whether there is a feature, label or array of this name."""
-        return name in self._dataset.features or name in self._dataset.arrays
+        return name in self._sizes()
 
-    def read(self, name: str, ids: Tensor | Ids, allocate: Allocate) -> Tensor:
-        """The rows of a feature, (len(ids), *row_shape), in a tensor that `allocate(shape, dtype)` gives.
+    def rows(self, name: str = "x") -> TieredRows:
+        """The reader of a feature. Raises KeyError where there is none of this name."""
+        with self._lock:
+            if name not in self._readers:
+                self._readers[name] = self._open(name)
+            return self._readers[name]
+
+    def read(self, name: str, ids: Tensor | Ids, allocate: Allocate = RowType.empty) -> Tensor:
+        """The rows `ids` of a feature, (len(ids), *row_shape), in memory that `allocate` gives.
 
         Raises:
             KeyError: there is no such feature.
             IndexError: an id out of range.
         """
-        rows = self._reader(name)
-        out = allocate((len(ids), *rows.file.row_shape), rows.file.torch_dtype)
-        rows.read(ids, out)
+        rows = self.rows(name)
+        checked = ops.check_ids(ids, rows.num_rows)
+        out = allocate(rows.row_type, len(checked))
+        rows.read(checked, out)
         return out
 
-    def labels(self, ids: Tensor | Ids) -> Tensor | None:
+    def labels(self, ids: Tensor) -> Tensor | None:
         """int64 (len(ids),) labels of nodes, -1 = none; None where the data set has no labels."""
-        return self._array_rows("y", np.asarray(ids)) if "y" in self._dataset.arrays else None
+        y = self._dataset.y
+        return None if y is None else y[ids]
 
-    def stats(self) -> dict[str, Stats]:
-        """Counters since the store was opened, per tier: the `sources` of a report."""
+    def stats(self) -> Stats:
+        """Counters of all features since the store was opened, per tier: the `sources` of a report."""
         with self._lock:
             readers = list(self._readers.values())
-        return add_stats([reader.stats() for reader in readers])
+        return total([reader.stats() for reader in readers])
 
     # ---- PyG's interface ------------------------------------------------------------------------------
 
@@ -126,23 +141,20 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
 
     def _get_tensor(self, attr: TensorAttr) -> Tensor:
         name, index = self._known(attr), attr.index
-        num_rows = self._size(name)[0]
-        if index is None:
-            ids: Any = np.arange(num_rows)
-        elif isinstance(index, slice):
-            ids = np.arange(*index.indices(num_rows))
-        elif isinstance(index, int | np.integer):
-            ids = np.array([index])
+        num_rows = self._sizes()[name][0]
+        one = isinstance(index, int | np.integer) and not isinstance(index, bool)
+        if index is None or isinstance(index, slice):
+            ids = np.arange(*(index or slice(None)).indices(num_rows))
         else:
-            ids = index
+            ids = ops.check_ids([index] if one else index, num_rows)
         if name in self._dataset.features:
-            rows = self.read(name, ids, lambda shape, dtype: empty_rows(shape[0], shape[1:], dtype))
+            rows = self.read(name, ids)
         else:
-            rows = self._array_rows(name, ops.check_ids(ids, num_rows))
-        return rows[0] if isinstance(index, int | np.integer) else rows
+            rows = self._array(name)[torch.from_numpy(ids)]
+        return rows[0] if one else rows
 
     def _get_tensor_size(self, attr: TensorAttr) -> tuple[int, ...]:
-        return self._size(self._known(attr))
+        return self._sizes()[self._known(attr)]
 
     def _put_tensor(self, tensor: Any, attr: TensorAttr) -> bool:
         raise TypeError("the store is read-only: convert a data set that holds the tensor (Dataset.from_arrays)")
@@ -159,47 +171,49 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
     # ---- inside ---------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        hot_set, names = self._hot_set, ("_tensor_attr_cls", "_cache_bytes", "_raw", "_dataset")
-        return {name: self.__dict__[name] for name in names} | {"_hot_set": hot_set}
+        names = ("_tensor_attr_cls", "_cache_bytes", "_hot_set", "_raw", "_dataset")
+        return {name: self.__dict__[name] for name in names}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         self._lock = threading.Lock()
-        self._readers = {}  # opened at the first use
+        self._readers, self._arrays = {}, {}  # opened at the first use
+
+    def _sizes(self) -> dict[str, tuple[int, ...]]:
+        """The shape of everything that can be asked for, by name."""
+        dataset = self._dataset
+        labels = {} if dataset.y is None else {"y": (dataset.num_nodes,)}
+        features = {name: (info.num_rows, *info.row_shape) for name, info in dataset.features.items()}
+        return features | labels | {name: info.shape for name, info in dataset.arrays.items()}
 
     def _names(self, kind: str) -> list[str]:
         held = {**self._dataset.features, **self._dataset.arrays}
-        return [name for name, info in held.items() if info.kind == kind]
+        return [name for name in self._sizes() if (held[name].kind if name in held else "node") == kind]
 
     def _known(self, attr: TensorAttr) -> str:
-        name = attr.attr_name
+        name = str(attr.attr_name)
         if attr.group_name is not None:
             raise KeyError(f"group_name is {attr.group_name!r}; the graph is homogeneous, use None")
         if not self.has(name):
-            raise KeyError(unknown_name("feature", str(name), self._names("node") + self._names("edge")))
-        return str(name)
+            raise KeyError(unknown_name("feature", name, self._sizes()))
+        return name
 
-    def _size(self, name: str) -> tuple[int, ...]:
-        held = self._dataset.features if name in self._dataset.features else self._dataset.arrays
-        return tuple(held[name].shape)
-
-    def _array_rows(self, name: str, ids: Ids) -> Tensor:
-        return torch.from_numpy(self._dataset.array(name)[ids])
-
-    def _reader(self, name: str) -> TieredRows:
+    def _array(self, name: str) -> Tensor:
         with self._lock:
-            if name not in self._readers:
-                self._readers[name] = self._open(name)
-            return self._readers[name]
+            if name not in self._arrays:
+                y = self._dataset.y
+                self._arrays[name] = y if name == "y" and y is not None else self._dataset.array(name)
+            return self._arrays[name]
 
     def _open(self, name: str) -> TieredRows:
         if name != "x":
-            return TieredRows({}, self._dataset.feature_file(name))
+            return TieredRows([], self._dataset.feature_file(name))
         file = self._dataset.feature_file(name, raw=self._raw)
         in_worker = torch.utils.data.get_worker_info() is not None
-        budget = 0 if in_worker else self._cache_bytes
+        budget_bytes = 0 if in_worker else self._cache_bytes
         hot_set = self._hot_set
-        if isinstance(hot_set, str):
-            hot_set = HOT_SETS[hot_set](self._dataset.graph) if budget else None
-        ids = np.empty(0, np.int64) if hot_set is None else ops.check_ids(hot_set, file.num_rows)
-        return TieredRows({"cache": RowCache.fill(file, ids, budget)}, file)
+        if isinstance(hot_set, str) and budget_bytes:
+            hot_set = HOT_SETS[hot_set](self._dataset.graph)
+        if hot_set is None or isinstance(hot_set, str):
+            hot_set = np.empty(0, np.int64)
+        return TieredRows([RowCache.fill(file, hot_set, budget_bytes)], file)

@@ -120,6 +120,15 @@ def subtract(after: Stats, before: Stats) -> Stats:
     }
 
 
+def total(stats: Sequence[Stats]) -> Stats:
+    """The sum of the `stats()` of several readers, tier by tier."""
+    names = [name for name in (*CACHE_TIERS, DISK) if any(name in one for one in stats)]
+    return {
+        name: _with_rate({key: sum(_count(one[name], key) for one in stats if name in one) for key in _COUNTS})
+        for name in names
+    }
+
+
 def _count(tier: Counters, name: str) -> int | float:
     count = tier[name]
     assert count is not None, "only rates are None"
