@@ -29,7 +29,7 @@ class BufferPool:
             return row_type.empty(num_rows)
         buffer = self._take(nbytes)
         # Over a memoryview, because views of an array refer to the array's own base, and would skip `view`.
-        view = np.frombuffer(memoryview(buffer)[:nbytes], np.uint8)
+        view = np.frombuffer(buffer[:nbytes].data, np.uint8)
         weakref.finalize(view, self._give_back, buffer).atexit = False
         return row_type.from_bytes(view.reshape(num_rows, row_type.row_bytes))
 
@@ -40,10 +40,11 @@ class BufferPool:
                     return self._free.pop(i)
             if self._free:
                 self._free.pop()  # too small: a larger one takes its place
-        return np.empty(nbytes + nbytes // 8, np.uint8)  # minibatches differ in size; NumPy asks for huge pages
+        return np.empty(
+            nbytes + nbytes // 8, np.uint8
+        )  # minibatches differ in size; NumPy asks for huge pages
 
     def _give_back(self, buffer: Bytes) -> None:
         with self._lock:
             if len(self._free) < self._num_kept:
                 self._free.append(buffer)
-

@@ -29,6 +29,15 @@ HOT_SETS: dict[str, Callable[[Graph], Ids]] = {"degree": degree_hot_set}
 """Hot sets that the graph alone tells, by name."""
 
 
+class _Attr(TensorAttr):  # type: ignore[misc]
+    """PyG's compares an index with `!=`, which a NumPy array answers element by element."""
+
+    _UNSET = TensorAttr().index
+
+    def is_set(self, key: str) -> bool:
+        return getattr(self, key) is not self._UNSET
+
+
 class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
     """Serves the rows of a `Dataset` by node or edge id, as a `torch_geometric.data.FeatureStore`.
 
@@ -61,7 +70,7 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
         hot_set: str | Tensor | Ids | None = "degree",
         raw: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(_Attr)
         if device != "cpu":
             raise ValueError(f'device is {device!r}, this version has "cpu" only')
         if host_bytes not in ("auto", 0, "0"):
@@ -134,7 +143,7 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
         return [TensorAttr(group_name=None, attr_name=name) for name in self._names("node")]
 
     def add_edge_features(self, data: Data) -> Data:
-        """Adds the edge features of a sampled `data` by its `e_id`: pass it to a PyG loader as `transform`."""
+        """Adds the edge features of a sampled `data` by its `e_id`; PyG's loaders take it as `transform`."""
         for name in self._names("edge"):
             data[name] = self._get_tensor(TensorAttr(None, name, data.e_id))
         return data
@@ -157,10 +166,10 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
         return self._sizes()[self._known(attr)]
 
     def _put_tensor(self, tensor: Any, attr: TensorAttr) -> bool:
-        raise TypeError("the store is read-only: convert a data set that holds the tensor (Dataset.from_arrays)")
+        raise TypeError("the store is read-only: make a data set that holds the tensor (Dataset.from_arrays)")
 
     def _remove_tensor(self, attr: TensorAttr) -> bool:
-        raise TypeError("the store is read-only: convert a data set without the tensor (Dataset.from_arrays)")
+        raise TypeError("the store is read-only: make a data set without the tensor (Dataset.from_arrays)")
 
     def __len__(self) -> int:
         return len(self._names("node"))
@@ -187,8 +196,10 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
         return features | labels | {name: info.shape for name, info in dataset.arrays.items()}
 
     def _names(self, kind: str) -> list[str]:
-        held = {**self._dataset.features, **self._dataset.arrays}
-        return [name for name in self._sizes() if (held[name].kind if name in held else "node") == kind]
+        features, arrays = self._dataset.features, self._dataset.arrays
+        edges = {name for name, info in features.items() if info.kind == "edge"}
+        edges |= {name for name, info in arrays.items() if info.kind == "edge"}
+        return [name for name in self._sizes() if (name in edges) == (kind == "edge")]
 
     def _known(self, attr: TensorAttr) -> str:
         name = str(attr.attr_name)

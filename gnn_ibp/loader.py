@@ -30,8 +30,9 @@ class Sampler(Protocol):
 class Loader:
     """Iterates over minibatches of `seeds`; one pass is one epoch.
 
-    Batches are the same for the same `seed`, whatever `prefetch` and `num_threads` are. Each pass takes the
-    next epoch number, the first one 1, unless `set_epoch` says otherwise; shuffling and sampling depend on it.
+    Batches are the same for the same `seed`, whatever `prefetch` and `num_threads` are. Shuffling and
+    sampling depend on the number of the epoch: 1 for the first pass, then one more for each, unless
+    `set_epoch` says otherwise.
 
     Args:
         store: where `x` and `y` come from.

@@ -122,11 +122,12 @@ def subtract(after: Stats, before: Stats) -> Stats:
 
 def total(stats: Sequence[Stats]) -> Stats:
     """The sum of the `stats()` of several readers, tier by tier."""
-    names = [name for name in (*CACHE_TIERS, DISK) if any(name in one for one in stats)]
-    return {
-        name: _with_rate({key: sum(_count(one[name], key) for one in stats if name in one) for key in _COUNTS})
-        for name in names
-    }
+    sums: Stats = {}
+    for name in (*CACHE_TIERS, DISK):
+        tiers = [one[name] for one in stats if name in one]
+        if tiers:
+            sums[name] = _with_rate({key: sum(_count(tier, key) for tier in tiers) for key in _COUNTS})
+    return sums
 
 
 def _count(tier: Counters, name: str) -> int | float:

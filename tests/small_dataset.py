@@ -14,7 +14,9 @@ def make(path: Path) -> Dataset:
     generator = torch.Generator().manual_seed(0)
     x = torch.randn(NUM_NODES, 16, generator=generator)
     x[:, 0] = torch.arange(NUM_NODES)
-    edge_index = torch.randint(NUM_NODES - 1, (2, NUM_EDGES), generator=generator)  # the last node is isolated
+    edge_index = torch.randint(
+        NUM_NODES - 1, (2, NUM_EDGES), generator=generator
+    )  # the last node is isolated
     return Dataset.from_arrays(
         path,
         edge_index=edge_index,

@@ -56,9 +56,8 @@ def test_every_way_to_ask_gives_the_same_rows(store):
     assert torch.equal(store[None, "x", slice(10, 20, 3)], everything[10:20:3])
     assert torch.equal(store[None, "x", 7], everything[7])
     assert torch.equal(store.multi_get_tensor([TensorAttr(None, "x", IDS)])[0], want)
-    assert isinstance(
-        store.get_tensor(TensorAttr(None, "x", IDS.numpy()), convert_type=True), np.ndarray
-    )
+    as_given = store.get_tensor(group_name=None, attr_name="x", index=IDS.numpy(), convert_type=True)
+    assert isinstance(as_given, np.ndarray)
 
 
 def test_everything_the_data_set_holds_is_served(store, dataset):
@@ -153,7 +152,7 @@ def test_store_is_read_only(store):
 def test_settings_that_make_no_sense_are_refused(dataset):
     with pytest.raises(ValueError, match="cache_bytes"):
         FeatureStore(dataset, host_bytes="1GiB")
-    with pytest.raises(ValueError, match="'cpu'|\"cpu\""):
+    with pytest.raises(ValueError, match="this version has"):
         FeatureStore(dataset, device="cuda")
     with pytest.raises(ValueError, match="did you mean 'degree'"):
         FeatureStore(dataset, hot_set="degre")
