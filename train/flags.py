@@ -40,12 +40,14 @@ def check_flags(flags: Iterable[str], settings: type[Any]) -> None:
 
 
 def _first_paragraph(box: str) -> str:
-    """What went wrong, out of the frame that tyro draws around its messages."""
-    lines: list[str] = []
+    """What went wrong, out of the frame that tyro draws: a title, then paragraphs between rules."""
+    paragraphs: list[list[str]] = [[]]
     for line in box.splitlines():
         text = line.strip("│╭╮╰╯ ")
-        if text.startswith("──"):
-            break
-        if line.startswith("│"):
-            lines.append(text)
-    return " ".join(lines) or " ".join(box.split())
+        if set(text) <= set("─-") or line.startswith("╭"):
+            paragraphs.append([])
+        else:
+            paragraphs[-1].append(text)
+    filled = [" ".join(lines) for lines in paragraphs if lines]
+    framed = box.lstrip().startswith("╭")  # the title is in the frame then
+    return filled[0 if framed else 1] if len(filled) > 1 else " ".join(filled)

@@ -1,28 +1,10 @@
-"""The process's memory: freed blocks are kept for the next minibatch, and the peak is watched."""
+"""How much memory the process takes, at most."""
 
-import ctypes
 import resource
 import threading
 from pathlib import Path
 
-_M_TRIM_THRESHOLD, _M_TOP_PAD, _M_MMAP_MAX = -1, -2, -4  # malloc.h of glibc
 _STATUS = Path("/proc/self/status")
-
-
-def keep_freed_memory() -> bool:
-    """Tells glibc to keep freed blocks instead of returning them; False where there is no glibc.
-
-    A training step allocates and frees the same tens of megabytes again and again. Mapped anew each time,
-    every page costs a fault and a clearing; kept, it costs nothing. For the start of a program only.
-    """
-    try:
-        libc = ctypes.CDLL(None)
-        _ = libc.gnu_get_libc_version
-        mallopt = libc.mallopt
-    except (AttributeError, OSError, TypeError):
-        return False
-    done = [mallopt(_M_MMAP_MAX, 0), mallopt(_M_TRIM_THRESHOLD, 2**31 - 1), mallopt(_M_TOP_PAD, 64 << 20)]
-    return all(done)
 
 
 class PeakMemory:

@@ -6,15 +6,12 @@ Parameters are named as in `torch_geometric.nn.models.GraphSAGE`, which loads a 
 
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import Any
 
-import torch
 from torch import Tensor, nn
-from torch.autograd import Function
 
-from gnn_ibp import ops
 from gnn_ibp.sample import Layer
 from gnn_ibp.train.normalize import Affine, Normalize
+from gnn_ibp.train.sage_layer import Activation, Memory, SageLayer
 
 
 class GraphSAGE(nn.Module):
@@ -48,6 +45,10 @@ class GraphSAGE(nn.Module):
         }
         self.drop = min(round(dropout * 65536), 65535)
 
+    @property
+    def sage_convs(self) -> "list[SAGEConv]":
+        return [conv for conv in self.convs if isinstance(conv, SAGEConv)]
+
     def forward(self, x: Tensor, layers: Sequence[Layer], dropout_keys: Sequence[int] = ()) -> Tensor:
         """Scores (num seeds, num_classes) from the features of all sampled nodes.
 
@@ -56,12 +57,11 @@ class GraphSAGE(nn.Module):
         dropout_keys: one 64-bit key per layer but the last, needed while training with dropout.
         """
         h, affine = self.normalize.prepare(x)
-        for k, (conv, layer) in enumerate(zip(self.convs, layers, strict=True)):
-            h = conv(h[: layer.num_src], layer, affine)
-            affine = None
-            if k + 1 < len(self.convs):
-                drop = self.drop if self.training else 0
-                h = ReLUDropout.apply(h, dropout_keys[k] if drop else 0, drop)  # type: ignore[no-untyped-call]
+        last = len(self.convs) - 1
+        for k, (conv, layer) in enumerate(zip(self.sage_convs, layers, strict=True)):
+            drop = self.drop if self.training else 0
+            activation = Activation(dropout_keys[k] if drop else 0, drop) if k < last else None
+            h = conv(h, layer, affine if k == 0 else None, activation)
         return h
 
 
@@ -70,14 +70,18 @@ class SAGEConv(nn.Module):
 
     def __init__(self, in_dim: int, out_dim: int) -> None:
         super().__init__()
+        self.out_dim = out_dim
+        self.memory = Memory()
         self.lin_l = nn.Linear(in_dim, out_dim)
         self.lin_r = nn.Linear(in_dim, out_dim, bias=False)
 
-    def forward(self, x: Tensor, layer: Layer, affine: Affine | None = None) -> Tensor:
-        """(num_dst, out_dim) from x (num_src, in_dim), read as (x - shift) * scale where affine is given."""
-        both = MeanAndOwn.apply(x, layer, affine)  # type: ignore[no-untyped-call]
-        weight = torch.cat([self.lin_l.weight, self.lin_r.weight], dim=1)  # one product of twice the depth
-        return nn.functional.linear(both, weight, self.lin_l.bias)
+    def forward(
+        self, x: Tensor, layer: Layer, affine: Affine | None = None, activation: Activation | None = None
+    ) -> Tensor:
+        """(num_dst, out_dim) from x (num_src, in_dim), read as `affine` says; see `SageLayer`."""
+        weights = self.lin_l.weight, self.lin_l.bias, self.lin_r.weight
+        out: Tensor = SageLayer.apply(x, *weights, layer, affine, activation, self.memory)  # type: ignore[no-untyped-call]
+        return out
 
     def give(self, x: Tensor) -> Tensor:
         """What each row adds to the mean of others. The layer is mean(give(neighbors)) + keep(own row)."""
@@ -86,40 +90,3 @@ class SAGEConv(nn.Module):
     def keep(self, x: Tensor) -> Tensor:
         """What each row adds to its own result."""
         return nn.functional.linear(x, self.lin_r.weight, self.lin_l.bias)
-
-
-class MeanAndOwn(Function):
-    """(num_src, dim) -> (num_dst, 2 * dim): the mean of a destination's neighbors, then its own row."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, layer: Layer, affine: Affine | None) -> Tensor:
-        ctx.layer, ctx.num_src = layer, len(x)
-        out = torch.empty(layer.num_dst, 2 * x.shape[1])
-        ops.mean_and_own(x, layer.indptr, layer.indices, affine, out)
-        return out
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        grad_out = grads[0].contiguous()
-        grad_x = torch.empty(ctx.num_src, grad_out.shape[1] // 2)
-        ops.mean_and_own_grad(grad_out, ctx.layer.indptr, ctx.layer.indices, grad_x)
-        return grad_x, None, None
-
-
-class ReLUDropout(Function):
-    """ReLU and dropout in place, in one pass; the result alone tells the gradient where to flow."""
-
-    @staticmethod
-    def forward(ctx: Any, h: Tensor, key: int, drop: int) -> Tensor:
-        ops.relu_dropout(h, key, drop)
-        ctx.mark_dirty(h)
-        ctx.save_for_backward(h)
-        ctx.drop = drop
-        return h
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None, None]:
-        (out,) = ctx.saved_tensors
-        grad_in = torch.empty_like(out)
-        ops.relu_dropout_grad(out, grads[0].contiguous(), ctx.drop, grad_in)
-        return grad_in, None, None

@@ -1,0 +1,164 @@
+"""Report: a run's counters as a table on the terminal and as JSON.
+
+`sources` is what `TieredRows.stats()` returns: {"cache": {"lookups": ..., "hits": ..., ...}, "disk": {...}}.
+"""
+
+import json
+import math
+import os
+import textwrap
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from gnn_ibp.budget import format_bytes
+
+Counters = Mapping[str, Any]
+Sources = Mapping[str, Counters]
+
+_COLUMNS = ("tier", "lookups", "hits", "hit rate", "logical", "encoded", "physical", "saved", "seconds")
+_PARTS = ("total", "train", "wait", "sample", "fetch", "validate")
+
+
+def sources_table(sources: Sources, indent: str = "") -> str:
+    """One line per tier under a line of names; `saved` is 1 - encoded / logical bytes of the tier's hits."""
+    rows = [_COLUMNS, *(_tier_row(tier, counters) for tier, counters in sources.items())]
+    widths = [max(len(row[at]) for row in rows) for at in range(len(_COLUMNS))]
+    lines = []
+    for row in rows:
+        cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
+        lines.append(indent + "  ".join(cells).rstrip())
+    return "\n".join(lines)
+
+
+def settings_text(settings: Mapping[str, Any]) -> str:
+    """All settings of a run in a few lines."""
+    words = " ".join(f"{name}={_setting(value)}" for name, value in settings.items())
+    return textwrap.fill(
+        words, 110, initial_indent="settings: ", subsequent_indent="  ", break_on_hyphens=False
+    )
+
+
+def data_text(data: Counters, caches: Sources) -> str:
+    """What is trained on, the disk it takes, and what the caches hold."""
+    labelled = ", ".join(f"{format_count(count)} {name}" for name, count in data["num_labelled"].items())
+    lines = [
+        f"data: {data['path']}: {format_count(data['num_nodes'])} nodes ({labelled}), "
+        f"{format_count(data['num_edges'])} edges, {data['num_classes']} classes, "
+        f"{format_bytes(data['disk_bytes'])} on disk",
+        f"features: {data['dtype']} {'x'.join(map(str, data['row_shape']))}, "
+        f"{format_bytes(data['raw_bytes'])} stored in {format_bytes(data['stored_bytes'])}, "
+        f"{format_share(saved(data['raw_bytes'], data['stored_bytes']))} saved",
+    ]
+    lines += [
+        f"{tier}: {capacity_text(cache['bytes'], cache['rows'], cache['rows_if_raw'])}"
+        for tier, cache in caches.items()
+    ]
+    return "\n".join(lines)
+
+
+def epoch_text(epoch: Counters, num_epochs: int) -> str:
+    """One line on an epoch, and a table of its tiers. A star marks the best validation so far."""
+    parts = [f"epoch {epoch['epoch']}/{num_epochs}", f"loss {epoch['loss']:.4f}"]
+    if epoch["val_acc"] is not None:
+        parts.append(f"val {epoch['val_acc']:.4f}{'*' if epoch['best'] else ' '}")
+    seconds = {name: f"{value:.1f}" for name, value in epoch["seconds"].items()}
+    parts.append(
+        f"{seconds['total']} s = train {seconds['train']} + wait {seconds['wait']}, "
+        f"meanwhile sample {seconds['sample']}, fetch {seconds['fetch']}"
+    )
+    if epoch["peak_anon_bytes"]:
+        parts.append(f"memory {format_bytes(epoch['peak_anon_bytes'])}")
+    return "  ".join(parts) + "\n" + sources_table(epoch["sources"], indent="    ")
+
+
+def run_text(run: Mapping[str, Any]) -> str:
+    """The report of a whole run: accuracy, time, tiers, capacity of the caches, memory."""
+    epochs: list[Any] = run["epochs"]
+    total = {name: sum(epoch["seconds"].get(name, 0.0) for epoch in epochs) for name in _PARTS}
+    best = max((epoch for epoch in epochs if epoch["best"]), key=lambda epoch: epoch["epoch"], default=None)
+    lines = ["", "report"]
+    if run["test_acc"] is not None:
+        how = "full neighborhoods" if run["inference"] == "exact" else "sampled neighborhoods"
+        weights = f", weights of epoch {best['epoch']}" if best else ""
+        lines.append(f"  test accuracy {run['test_acc']:.4f} ({how}{weights})")
+    lines.append("  seconds: " + ", ".join(f"{name} {value:.1f}" for name, value in total.items()))
+    lines.append(sources_table(run["sources"], indent="  "))
+    lines += [
+        f"  {tier}: {capacity_text(cache['bytes'], cache['rows'], cache['rows_if_raw'])}"
+        for tier, cache in run["caches"].items()
+    ]
+    anon = run["peak_anon_bytes"]
+    lines.append(
+        f"  peak memory {format_bytes(run['peak_rss_bytes'])}"
+        + (f", without pages of files {format_bytes(anon)}" if anon else "")
+    )
+    return "\n".join(lines)
+
+
+def saved(logical_bytes: int, encoded_bytes: int) -> float | None:
+    """1 - encoded / logical bytes; None where nothing was read."""
+    return 1 - encoded_bytes / logical_bytes if logical_bytes else None
+
+
+def capacity_text(cache_bytes: int, num_rows: int, num_raw_rows: int) -> str:
+    """What a cache holds, and would hold raw: "1.00 GiB holds 2.41 M rows instead of 2.10 M"."""
+    return (
+        f"{format_bytes(cache_bytes)} holds {format_count(num_rows)} rows "
+        f"instead of {format_count(num_raw_rows)}"
+    )
+
+
+def format_count(count: int) -> str:
+    """A count for people: "950", "12,345", "2.41 M"."""
+    return f"{count:,}" if count < 1_000_000 else f"{count / 1e6:.2f} M"
+
+
+def format_share(share: float | None) -> str:
+    """A share for people: "81.3 %", or "-" where there is none."""
+    return "-" if share is None else f"{100 * share:.1f} %"
+
+
+def write_json(path: Path, report: Mapping[str, Any]) -> None:
+    """Writes the report whole or not at all; numbers that JSON lacks (NaN, infinity) become null."""
+    text = json.dumps(_plain(report), indent=1, allow_nan=False)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        temporary.write_text(text + "\n")
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _setting(value: object) -> str:
+    return ",".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _tier_row(tier: str, counters: Counters) -> tuple[str, ...]:
+    logical, encoded = int(counters.get("logical_bytes", 0)), int(counters.get("encoded_bytes", 0))
+    return (
+        tier,
+        format_count(int(counters.get("lookups", 0))),
+        format_count(int(counters.get("hits", 0))),
+        format_share(counters.get("hit_rate")),
+        format_bytes(logical),
+        format_bytes(encoded),
+        format_bytes(int(counters.get("physical_bytes", 0))),
+        format_share(saved(logical, encoded)),
+        f"{float(counters.get('seconds', 0.0)):.1f}",
+    )
+
+
+def _plain(value: Any) -> Any:
+    """`value` in JSON's types."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    if isinstance(value, Path):
+        return str(value)
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if hasattr(value, "item"):  # a number of NumPy's or torch's
+        return _plain(value.item())
+    return value

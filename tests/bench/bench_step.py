@@ -1,0 +1,83 @@
+"""How long a training step takes, and which operators take it; beside a copy of the same bytes.
+
+python tests/bench/bench_step.py [--nodes 2000000] [--degree 14] [--batch 1024] [--hidden 256] [--dim 128] …
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+
+import numpy as np
+import torch
+from torch.profiler import ProfilerActivity, profile
+
+from gnn_ibp.graph import Graph
+from gnn_ibp.sample import Sample
+from gnn_ibp.samplers import NeighborSampler
+from gnn_ibp.train.memory import PeakMemory
+from gnn_ibp.train.model import GraphSAGE
+from gnn_ibp.train.normalize import Normalize
+
+NUM_CLASSES = 40
+FANOUT = [15, 10, 5]
+
+
+def draw_sample(num_nodes: int, degree: int, batch_size: int) -> Sample:
+    """A minibatch of a random graph: degrees spread around `degree`, popularity by a power law."""
+    rng = np.random.default_rng(0)
+    degrees = rng.geometric(1 / degree, num_nodes)
+    indptr = np.concatenate([[0], np.cumsum(degrees)])
+    indices = (rng.random(indptr[-1]) ** 3 * num_nodes).astype(np.int32)
+    sampler = NeighborSampler(Graph(indptr, indices), FANOUT, seed=0)
+    return sampler.sample(torch.from_numpy(rng.choice(num_nodes, batch_size, replace=False)))
+
+
+def best_ms(run: Callable[[], object], repeats: int = 9) -> float:
+    """The shortest of some runs: on a shared machine the others measure the neighbors."""
+    run()
+    times = []
+    for _ in range(repeats):
+        began = time.perf_counter()
+        run()
+        times.append(time.perf_counter() - began)
+    return 1e3 * min(times)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name, value in (("nodes", 2_000_000), ("degree", 14), ("batch", 1024), ("hidden", 256), ("dim", 128)):
+        parser.add_argument(f"--{name}", type=int, default=value)
+    parser.add_argument("--profile", action="store_true", help="time by operator")
+    args = parser.parse_args()
+
+    sample = draw_sample(args.nodes, args.degree, args.batch)
+    x = torch.randn(len(sample.node_ids), args.dim)
+    y = torch.randint(0, NUM_CLASSES, (sample.num_seeds,))
+    print(f"nodes per hop {sample.num_sampled_nodes}, edges per hop {sample.num_sampled_edges}")
+    copy = torch.empty_like(x)
+    copy_ms = best_ms(lambda: copy.copy_(x))
+    print(f"copy of x ({x.nbytes / 1e6:.0f} MB): {copy_ms:.1f} ms, {2 * x.nbytes / copy_ms / 1e6:.1f} GB/s")
+
+    with PeakMemory() as memory:
+        for dropout in (0.0, 0.5):
+            torch.manual_seed(0)
+            normalize = Normalize("standard", torch.zeros(args.dim), torch.ones(args.dim))
+            model = GraphSAGE(args.dim, args.hidden, len(FANOUT), NUM_CLASSES, dropout, normalize)
+            optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+
+            def step(model: GraphSAGE = model, optimizer: torch.optim.Optimizer = optimizer) -> None:
+                loss = torch.nn.functional.cross_entropy(model(x, sample.layers, [1, 2]), y)
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+
+            print(f"step with dropout {dropout}: {best_ms(step):.0f} ms")
+            if args.profile:
+                with profile(activities=[ProfilerActivity.CPU]) as operators:
+                    step()
+                print(operators.key_averages().table(sort_by="self_cpu_time_total", row_limit=12))
+    print(f"peak memory without pages of files: {(memory.anon_bytes or 0) / 1e6:.0f} MB")
+
+
+if __name__ == "__main__":
+    main()

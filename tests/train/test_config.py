@@ -1,0 +1,114 @@
+"""Settings: where they come from, which one wins, and what is refused."""
+
+from pathlib import Path
+
+import pytest
+
+from gnn_ibp.errors import SettingsError
+from gnn_ibp.train.config import CONFIGS, Config, config_from_args, read_toml
+
+
+@pytest.fixture
+def configs(tmp_path: Path) -> Path:
+    folder = tmp_path / "configs"
+    folder.mkdir()
+    (folder / "small.toml").write_text(
+        'epochs = 7\nhidden = 32\nfanout = "5,4"\nundirected = true\nno-cache = true\n'
+    )
+    return folder
+
+
+def test_defaults_train_the_synthetic_set(tmp_path: Path) -> None:
+    assert config_from_args([], tmp_path) == Config()
+    assert Config().dataset == "synthetic"
+
+
+def test_config_of_the_data_set_beats_the_defaults(configs: Path) -> None:
+    config = config_from_args(["--dataset", "SMALL"], configs)
+    assert (config.epochs, config.hidden, config.fanout, config.batch_size) == (7, 32, (5, 4), 1024)
+
+
+def test_file_beats_the_config_of_the_data_set(configs: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text('dataset = "small"\nepochs = 3\nfanout = [6, -1]\nbatch_size = 9\nno_cache = false\n')
+    config = config_from_args([f"--config={file}"], configs)
+    assert (config.epochs, config.hidden, config.fanout, config.batch_size) == (3, 32, (6, -1), 9)
+    assert config.undirected
+    assert not config.no_cache
+
+
+def test_command_line_beats_all(configs: Path, tmp_path: Path) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text("epochs = 3\n")
+    args = [
+        "--dataset",
+        "small",
+        "--config",
+        str(file),
+        "--epochs",
+        "2",
+        "--no-undirected",
+        "--fanout",
+        "-1,2",
+    ]
+    config = config_from_args(args, configs)
+    assert (config.epochs, config.undirected, config.fanout) == (2, False, (-1, 2))
+
+
+def test_configs_that_come_with_the_program_are_right() -> None:
+    names = [path.stem for path in CONFIGS.glob("*.toml")]
+    assert "synthetic" in names
+    for name in names:
+        read_toml(CONFIGS / f"{name}.toml")
+    assert config_from_args(["--dataset", "synthetic"]).cache_bytes != "auto"
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (["--epocs", "3"], "did you mean '--epochs'?"),
+        (["--epochs", "0"], "--epochs is 0, it must be a whole number from 1 up"),
+        (["--fanout", "5,0"], "--fanout is (5, 0), it must be numbers from 1 up"),
+        (["--fanout", "5;3"], "'5;3' is no list of whole numbers such as 15,10,5"),
+        (["--dropout", "1"], "--dropout is 1.0, it must be at least 0 and below 1"),
+        (["--lr", "nan"], "--lr is nan, it must be above 0"),
+        (["--cache-bytes", "3 apples"], "--cache-bytes: cannot read '3 apples' as a size in bytes"),
+        (["--device", "cuda"], "--device cuda is not there yet"),
+        (["--hot-set", "degre"], "--hot-set is degre, it must be presample, degree, none"),
+        (["--normalize", "rows"], "invalid choice 'rows'"),
+    ],
+)
+def test_error_names_the_setting_and_the_remedy(args: list[str], message: str) -> None:
+    with pytest.raises(SettingsError) as error:
+        config_from_args(args)
+    assert message in str(error.value)
+    assert "Config" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("epocs = 3", "did you mean '--epochs'?"),
+        ("epochs = = 3", "Invalid value"),
+        ("[train]\nepochs = 3", "unknown setting '--train'"),
+    ],
+)
+def test_error_in_a_file_names_the_file(tmp_path: Path, text: str, message: str) -> None:
+    file = tmp_path / "mine.toml"
+    file.write_text(text)
+    with pytest.raises(SettingsError) as error:
+        config_from_args(["--config", str(file)])
+    assert str(error.value).startswith(str(file))
+    assert message in str(error.value)
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SettingsError, match="there is no file"):
+        config_from_args(["--config", str(tmp_path / "none.toml")])
+
+
+@pytest.mark.parametrize("name", ["save", "report"])
+def test_output_that_cannot_be_written_is_told_at_the_start(tmp_path: Path, name: str) -> None:
+    with pytest.raises(SettingsError, match=f"--{name} .* cannot be written"):
+        config_from_args([f"--{name}", str(tmp_path / "none" / "file")]).check_outputs()
+    config_from_args([f"--{name}", str(tmp_path / "file")]).check_outputs()

@@ -1,0 +1,211 @@
+"""Config: the settings of a training run, from the command line and TOML files.
+
+The command line beats `--config FILE.toml`, which beats `configs/NAME.toml` of the data set, which beats the
+defaults below. In a file the settings are written as here or with dashes: `batch-size = 512`.
+"""
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import tyro
+
+import gnn_ibp
+from gnn_ibp.budget import parse_bytes
+from gnn_ibp.converters.sources import config_name
+from gnn_ibp.errors import SettingsError
+from gnn_ibp.train.flags import check_flags, parse
+
+CONFIGS = Path(gnn_ibp.__file__).parent / "configs"
+PROG = "gnn-ibp train"
+
+
+def _fanout(words: list[str]) -> tuple[int, ...]:
+    try:
+        return tuple(int(word) for word in words[0].split(","))
+    except ValueError:
+        raise ValueError(f"{words[0]!r} is no list of whole numbers such as 15,10,5") from None
+
+
+Fanout = Annotated[
+    tuple[int, ...],
+    tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="N,N,N",
+        instance_from_str=_fanout,
+        is_instance=lambda value: isinstance(value, tuple),
+        str_from_instance=lambda value: [",".join(map(str, value))],
+    ),
+]
+Size = Annotated[str, tyro.conf.arg(metavar="SIZE")]
+File = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
+Number = Annotated[int | None, tyro.conf.arg(metavar="N")]
+Switch = tyro.conf.FlagCreatePairsOff[bool]
+
+
+@dataclass(frozen=True)
+class Config:
+    """Train GraphSAGE from a compressed feature store.
+
+    SIZE is written 512MiB, 4GiB, 0, or auto: what fits into half of the free memory.
+    """
+
+    dataset: str = "synthetic"
+    """Name of the data set: synthetic, synthetic:NODES, npz:PATH, cora, reddit, ..."""
+    root: Path = Path("data")
+    """Folder in which data sets lie; one that is missing is made there first."""
+    raw_root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    """Folder for what is downloaded; None means ROOT/raw."""
+    config: File = None
+    """TOML file with settings."""
+    device: str = "auto"
+    """Where the model trains: auto or cpu."""
+    cache_bytes: Size = "auto"
+    """Memory for the cache on the training device, its tables included."""
+    host_bytes: Size = "auto"
+    """Memory for rows in the host's memory behind a GPU's cache; there is none on the CPU."""
+    hot_set: str = "presample"
+    """Which rows are cached: presample, degree, none, or FILE.npy with ids, hottest first."""
+    epochs: int = 10
+    """Passes over the train nodes."""
+    batch_size: int = 1024
+    """Seed nodes per minibatch."""
+    fanout: Fanout = (15, 10, 5)
+    """Neighbors drawn per node, from the seeds outward; one layer per number, -1 takes all."""
+    hidden: int = 256
+    """Width of the hidden layers."""
+    dropout: float = 0.5
+    """Share of hidden values dropped while training."""
+    lr: float = 0.003
+    """Adam's learning rate."""
+    weight_decay: float = 0.0
+    """Adam's L2 penalty."""
+    normalize: Literal["auto", "standard", "row", "none"] = "auto"
+    """Fixed step before the model: standard by column, row by L1 norm; auto: standard for dense floats."""
+    seed: int = 0
+    """Of weights, minibatches and dropout."""
+    threads: Number = None
+    """Threads that sample and fetch, None means one per processor; results do not depend on it."""
+    prefetch: int = 2
+    """Minibatches prepared ahead while the model trains; results do not depend on it."""
+    undirected: bool = False
+    """Add the reverse of every edge when the data set is made."""
+    dedup: bool = False
+    """Remove repeated edges when the data set is made."""
+    eval_every: int = 1
+    """Epochs between validations."""
+    no_cache: Switch = False
+    """Cache nothing."""
+    raw: Switch = False
+    """Read the features from a file that stores every row raw."""
+    save: File = None
+    """Write the best weights, with all that is needed to predict, to this file."""
+    report: File = None
+    """Write the report to this JSON file."""
+    max_batches: Number = None
+    """End every epoch after so many minibatches."""
+
+    def __post_init__(self) -> None:
+        """Raises SettingsError for values out of range."""
+        for name in ("epochs", "batch_size", "hidden", "eval_every", "threads", "max_batches"):
+            value = getattr(self, name)
+            _require(value is None or value >= 1, name, value, "a whole number from 1 up")
+        _require(self.prefetch >= 0, "prefetch", self.prefetch, "0 or more")
+        _require(0 <= self.seed < 2**63, "seed", self.seed, "at least 0 and below 2^63")
+        _require(0 <= self.dropout < 1, "dropout", self.dropout, "at least 0 and below 1")
+        _require(0 < self.lr < float("inf"), "lr", self.lr, "above 0")
+        _require(0 <= self.weight_decay < float("inf"), "weight_decay", self.weight_decay, "0 or more")
+        good_fanout = len(self.fanout) > 0 and all(n == -1 or n >= 1 for n in self.fanout)
+        _require(good_fanout, "fanout", self.fanout, "numbers from 1 up, or -1 for all neighbors")
+        if self.device == "cuda":
+            raise SettingsError("--device cuda is not there yet: leave it out, or say --device cpu")
+        _require(self.device in ("auto", "cpu"), "device", self.device, "auto or cpu")
+        for name in ("cache_bytes", "host_bytes"):
+            try:
+                parse_bytes(getattr(self, name))
+            except ValueError as error:
+                raise SettingsError(f"{_flag(name)}: {error}") from None
+        known_hot_set = self.hot_set in ("presample", "degree", "none") or self.hot_set.endswith(".npy")
+        _require(known_hot_set, "hot_set", self.hot_set, "presample, degree, none, or a FILE.npy of ids")
+
+    def check_outputs(self) -> None:
+        """Raises SettingsError where a file could not be written at the end of the run."""
+        for name in ("save", "report"):
+            path: Path | None = getattr(self, name)
+            if path and (path.is_dir() or not os.access(path.absolute().parent, os.W_OK)):
+                raise SettingsError(
+                    f"{_flag(name)} {path} cannot be written: it must be a file in a folder that is there "
+                    "and may be written to"
+                )
+
+    def settings(self) -> dict[str, Any]:
+        """The settings in plain types, as they are stored with a run."""
+        plain: dict[str, Any] = {}
+        for name, value in vars(self).items():
+            value = str(value) if isinstance(value, Path) else value
+            plain[name] = list(value) if isinstance(value, tuple) else value
+        return plain
+
+
+def config_from_args(args: Sequence[str], configs: Path = CONFIGS) -> Config:
+    """The settings that the command line and the TOML files give.
+
+    Raises SettingsError for a setting that does not exist, with the nearest known one, or that does not fit.
+    """
+    file = _last_value(args, "--config")
+    from_file = read_toml(Path(file)) if file else {}
+    dataset = _last_value(args, "--dataset") or str(from_file.get("dataset", Config.dataset))
+    named = configs / f"{config_name(dataset)}.toml"
+    from_name = read_toml(named) if named.is_file() else {}
+    return parse(Config, [*_as_flags({**from_name, **from_file}), *args], PROG)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The settings in a TOML file, names with underscores.
+
+    Raises SettingsError when it is missing or damaged, or names a setting that does not exist.
+    """
+    try:
+        with path.open("rb") as file:
+            settings = tomllib.load(file)
+        check_flags((_flag(key) for key in settings), Config)
+    except FileNotFoundError:
+        raise SettingsError(f"there is no file {path} with settings") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError, SettingsError) as error:
+        raise SettingsError(f"{path}: {error}") from None
+    return {key.replace("-", "_"): value for key, value in settings.items()}
+
+
+def _as_flags(settings: Mapping[str, Any]) -> list[str]:
+    flags = []
+    for name, value in settings.items():
+        if isinstance(value, bool):
+            pairs = name in ("undirected", "dedup")
+            flags += [_flag(name)] if value else [_flag("no_" + name)] if pairs else []
+        else:
+            words = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+            flags.append(f"{_flag(name)}={words}")
+    return flags
+
+
+def _last_value(args: Sequence[str], flag: str) -> str | None:
+    """What the last `flag VALUE` or `flag=VALUE` says."""
+    value = None
+    for at, arg in enumerate(args):
+        if arg == flag and at + 1 < len(args):
+            value = args[at + 1]
+        elif arg.startswith(flag + "="):
+            value = arg.partition("=")[2]
+    return value
+
+
+def _flag(name: str) -> str:
+    return "--" + name.replace("_", "-")
+
+
+def _require(good: bool, name: str, value: object, wanted: str) -> None:
+    if not good:
+        raise SettingsError(f"{_flag(name)} is {value}, it must be {wanted}")

@@ -1,0 +1,102 @@
+"""Evaluation: the share of nodes whose label the model finds, by sampling or exactly."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from gnn_ibp import ops
+from gnn_ibp.budget import free_memory
+from gnn_ibp.feature_store import FeatureStore
+from gnn_ibp.graph import Graph
+from gnn_ibp.loader import Loader
+from gnn_ibp.train.model import GraphSAGE
+from gnn_ibp.train.progress import progress
+
+BLOCK_ROWS = 8192
+
+
+def sampled_accuracy(model: GraphSAGE, loader: Loader, title: str) -> float:
+    """Accuracy on the loader's seeds; every call draws the same neighborhoods."""
+    model.eval()
+    loader.set_epoch(0)  # training begins at 1
+    num_right = num_seeds = 0
+    with torch.no_grad(), progress(title, len(loader)) as bar:
+        for batch in loader:
+            scores = model(batch.x, batch.layers)
+            num_right += int((scores.argmax(1) == batch.y).sum())
+            num_seeds += batch.batch_size
+            bar.update()
+    return num_right / num_seeds
+
+
+def exact_accuracy(model: GraphSAGE, store: FeatureStore, graph: Graph, nodes: Tensor, y: Tensor) -> float:
+    """Accuracy on `nodes` by `exact_scores`; y: int64 (num_nodes,), the labels."""
+    right = exact_scores(model, store, graph, nodes).argmax(1) == y[nodes]
+    return int(right.sum()) / len(nodes)
+
+
+def hidden_bytes(model: GraphSAGE, num_nodes: int) -> int:
+    """Bytes that `exact_scores` holds for the hidden states of all nodes."""
+    hidden, classes = model.shape["hidden"], model.shape["num_classes"]
+    widest = max(2 * hidden, hidden + classes) if len(model.convs) > 1 else classes
+    return 4 * num_nodes * widest
+
+
+def fits_in_memory(model: GraphSAGE, num_nodes: int) -> bool:
+    """The rule: inference is exact where the hidden states fit into half of the free memory."""
+    return hidden_bytes(model, num_nodes) <= free_memory() // 2
+
+
+@torch.no_grad()
+def exact_scores(model: GraphSAGE, store: FeatureStore, graph: Graph, nodes: Tensor) -> Tensor:
+    """Scores (len(nodes), num_classes) from full neighborhoods, computed layer by layer for the whole graph.
+
+    Mean and product commute: a layer first multiplies every row, then takes the means of the products. So the
+    features are read once, from first to last, and little is held beside `hidden_bytes`.
+    """
+    model.eval()
+    num_nodes = store.num_nodes
+    *inner, last = model.sage_convs
+    states: Tensor | None = None  # (num_nodes, hidden); None: the features
+
+    def rows_of(ids: Tensor) -> Tensor:
+        return model.normalize(store.read("x", ids)) if states is None else states[ids]
+
+    with progress("test", (2 * len(inner) + 1) * num_nodes + len(nodes)) as bar:
+        for conv in inner:
+            given = torch.empty(num_nodes, conv.out_dim)
+            kept = torch.empty_like(given) if states is None else states  # overwritten block by block
+            for ids in _blocks(torch.arange(num_nodes), bar):
+                rows = rows_of(ids)
+                given[ids], kept[ids] = conv.give(rows), conv.keep(rows)
+            for ids in _blocks(torch.arange(num_nodes), bar):
+                kept[ids] = (kept[ids] + _mean_of(given, graph, ids)).relu_()
+            states = kept
+        given = torch.empty(num_nodes, last.out_dim)
+        for ids in _blocks(torch.arange(num_nodes), bar):
+            given[ids] = last.give(rows_of(ids))
+        scores = [last.keep(rows_of(ids)) + _mean_of(given, graph, ids) for ids in _blocks(nodes, bar)]
+    return torch.cat(scores)
+
+
+def _blocks(ids: Tensor, bar: Any) -> Iterator[Tensor]:
+    for block in torch.split(ids, BLOCK_ROWS):
+        yield block
+        bar.update(len(block))
+
+
+def _mean_of(given: Tensor, graph: Graph, ids: Tensor) -> Tensor:
+    """(len(ids), dim): the mean of `given` over the in-neighbors of each node."""
+    nodes = ids.numpy()
+    starts = graph.indptr[nodes]
+    degrees = graph.indptr[nodes + 1] - starts
+    indptr: NDArray[np.int64] = np.zeros(len(nodes) + 1, np.int64)
+    np.cumsum(degrees, out=indptr[1:])
+    edges = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], degrees)
+    out = torch.empty(len(nodes), given.shape[1])
+    ops.neighbor_mean(given, indptr, graph.indices[edges], out)
+    return out

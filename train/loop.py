@@ -1,0 +1,114 @@
+"""The loop: one pass over the train nodes after the other, and the weights that validate best."""
+
+import copy
+import itertools
+import math
+import time
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+from torch.nn.functional import cross_entropy
+
+from gnn_ibp.loader import Loader
+from gnn_ibp.tiers import Stats, subtract
+from gnn_ibp.train.config import Config
+from gnn_ibp.train.evaluate import sampled_accuracy
+from gnn_ibp.train.model import GraphSAGE
+from gnn_ibp.train.progress import progress
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What one pass over the train nodes gave; as a dict it is an entry of the report's `epochs`.
+
+    loss: mean over the seed nodes. val_acc: None where there was no validation.
+    best: whether the weights of this moment are the best so far.
+    seconds: sample and fetch are those of the threads that prepare minibatches, train those of the model,
+    wait those it waited for minibatches, total those of the pass; validate comes after it.
+    sources: counters of the tiers, of the pass alone.
+    """
+
+    epoch: int
+    loss: float
+    val_acc: float | None
+    best: bool
+    seconds: dict[str, float]
+    batches: int
+    sources: Stats
+
+    def as_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def fit(model: GraphSAGE, loader: Loader, val_loader: Loader | None, config: Config) -> Iterator[Epoch]:
+    """Trains `model`, an epoch per step of this iterator; at its end the model has the best weights.
+
+    Best are those of the highest validation accuracy, the earliest of equals; without validation the last.
+    """
+    optimizer = torch.optim.Adam(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
+    best_acc, best_weights = -1.0, None
+    for number in range(1, config.epochs + 1):
+        epoch = train_epoch(model, loader, optimizer, number, config.seed, config.max_batches)
+        if val_loader is None:
+            epoch = replace(epoch, best=True)
+        elif number % config.eval_every == 0 or number == config.epochs:
+            began = time.perf_counter()
+            val_acc = sampled_accuracy(model, val_loader, "validate")
+            seconds = {**epoch.seconds, "validate": time.perf_counter() - began}
+            epoch = replace(epoch, val_acc=val_acc, best=val_acc > best_acc, seconds=seconds)
+            if epoch.best:
+                best_acc, best_weights = val_acc, copy.deepcopy(model.state_dict())
+        yield epoch
+    if best_weights:
+        model.load_state_dict(best_weights)
+
+
+def train_epoch(
+    model: GraphSAGE,
+    loader: Loader,
+    optimizer: torch.optim.Optimizer,
+    number: int,
+    seed: int,
+    max_batches: int | None = None,
+) -> Epoch:
+    """Trains `model` on the minibatches of epoch `number`.
+
+    Nothing depends on when or by which thread a minibatch was prepared. Raises FloatingPointError when the
+    loss is no finite number.
+    """
+    model.train()
+    loader.set_epoch(number)
+    before, started = loader.store.stats(), time.perf_counter()
+    train_s, loss_sum, num_seeds = 0.0, 0.0, 0
+    num_batches = min(len(loader), max_batches or len(loader))
+    with progress(f"epoch {number}", num_batches) as bar:
+        for at, batch in enumerate(itertools.islice(loader, num_batches)):
+            began = time.perf_counter()
+            keys = dropout_keys(seed, number, at, len(model.convs) - 1)
+            assert batch.x is not None and batch.y is not None, "labelled_nodes looked"
+            loss = cross_entropy(model(batch.x, batch.layers, keys), batch.y)
+            optimizer.zero_grad()
+            loss.backward()  # type: ignore[no-untyped-call]
+            optimizer.step()
+            value = loss.item()
+            if not math.isfinite(value):
+                raise FloatingPointError(
+                    f"the loss is {value} in epoch {number}, minibatch {at}: lower --lr, or look for NaN and "
+                    "huge values among the features (--normalize standard brings columns to one scale)"
+                )
+            loss_sum += value * batch.batch_size
+            num_seeds += batch.batch_size
+            train_s += time.perf_counter() - began
+            bar.update()
+    seconds = {**loader.seconds, "train": train_s, "total": time.perf_counter() - started}
+    sources = subtract(loader.store.stats(), before)
+    return Epoch(number, loss_sum / num_seeds, None, False, seconds, num_batches, sources)
+
+
+def dropout_keys(seed: int, epoch: int, batch: int, num_keys: int) -> list[int]:
+    """64-bit keys of the dropout in one minibatch, one per hidden layer."""
+    state = np.random.SeedSequence([seed, epoch, batch]).generate_state(max(num_keys, 1), np.uint64)
+    return [int(key) for key in state[:num_keys]]
