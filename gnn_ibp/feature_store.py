@@ -18,9 +18,10 @@ from gnn_ibp.dataset import Dataset
 from gnn_ibp.errors import unknown_name
 from gnn_ibp.graph import Graph
 from gnn_ibp.hotset import degree_hot_set
+from gnn_ibp.report import capacity_text, sources_table
 from gnn_ibp.row_type import RowType
 from gnn_ibp.rows import Ids
-from gnn_ibp.tiers import Stats, TieredRows, total
+from gnn_ibp.tiers import CACHE_TIERS, Stats, TieredRows, total
 
 Allocate = Callable[[RowType, int], Tensor]
 """Gives memory for so many rows of a type: a tensor (num_rows, *row_type.shape)."""
@@ -134,6 +135,22 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
         with self._lock:
             readers = list(self._readers.values())
         return total([reader.stats() for reader in readers])
+
+    def caches(self) -> dict[str, RowCache]:
+        """The caches of x by the name of their tier; none where the data set has no x."""
+        return dict(zip(CACHE_TIERS, self.rows("x").caches, strict=False)) if self.has("x") else {}
+
+    def report(self) -> str:
+        """A table of `stats()`, and what the caches hold."""
+        return "\n".join(
+            [
+                sources_table(self.stats()),
+                *(
+                    f"{tier}: {capacity_text(cache.nbytes, cache.num_rows, cache.num_rows_if_raw)}"
+                    for tier, cache in self.caches().items()
+                ),
+            ]
+        )
 
     # ---- PyG's interface ------------------------------------------------------------------------------
 

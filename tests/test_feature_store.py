@@ -111,6 +111,16 @@ def test_given_ids_are_what_is_cached(dataset):
     assert store.stats()["cache"]["hits"] == 3
 
 
+def test_report_shows_tiers_and_what_the_cache_holds(dataset):
+    store = FeatureStore(dataset, cache_bytes="16KiB")
+    assert store.report().startswith("tier")  # before the first lookup there is no rate, and no exception
+    store[None, "x", IDS]
+    cache, disk = store.report().splitlines()[1:3]
+    assert cache.split()[:2] == ["cache", "5"]
+    assert disk.startswith("disk")
+    assert "rows instead of" in store.report()
+
+
 def test_raw_twin_gives_the_same_rows(dataset):
     assert torch.equal(FeatureStore(dataset, raw=True)[None, "x"](), FeatureStore(dataset)[None, "x"]())
 

@@ -7,7 +7,6 @@ from torch import Tensor
 
 from gnn_ibp.dataset import Dataset
 from gnn_ibp.feature_store import FeatureStore
-from gnn_ibp.tiers import CACHE_TIERS
 
 
 def data_facts(ds: Dataset, nodes: Mapping[str, Tensor]) -> dict[str, Any]:
@@ -29,8 +28,7 @@ def data_facts(ds: Dataset, nodes: Mapping[str, Tensor]) -> dict[str, Any]:
 
 def cache_facts(store: FeatureStore) -> dict[str, Any]:
     """Of each cache of x: its bytes, everything included, its rows, and how many would fit in raw."""
-    caches = store.rows("x").caches
     return {
         tier: {"bytes": cache.nbytes, "rows": cache.num_rows, "rows_if_raw": cache.num_rows_if_raw}
-        for tier, cache in zip(CACHE_TIERS, caches, strict=False)
+        for tier, cache in store.caches().items()
     }
