@@ -44,10 +44,11 @@ class Loader:
         prefetch: batches prepared ahead; 0 prepares each one when it is asked for, on the caller's thread.
         num_threads: threads that prepare batches, at most `prefetch`; by default as many as there are
             processors, at most `prefetch`.
+        max_batches: an epoch ends after so many minibatches.
 
     Raises:
         IndexError: a seed is not a node.
-        ValueError: batch_size, prefetch or num_threads is out of range.
+        ValueError: batch_size, prefetch, num_threads, max_batches or seed is out of range.
     """
 
     def __init__(
@@ -61,11 +62,13 @@ class Loader:
         seed: int = 0,
         prefetch: int = 2,
         num_threads: int | None = None,
+        max_batches: int | None = None,
     ) -> None:
         for name, value, least in (
             ("batch_size", batch_size, 1),
             ("prefetch", prefetch, 0),
             ("num_threads", 1 if num_threads is None else num_threads, 1),
+            ("max_batches", 1 if max_batches is None else max_batches, 1),
             ("seed", seed, 0),
         ):
             if value < least:
@@ -78,6 +81,7 @@ class Loader:
         self.drop_last = drop_last
         self.seed = seed
         self.prefetch = prefetch
+        self.max_batches = max_batches
         self.num_threads = min(num_threads or ops.num_threads(), max(1, prefetch))
         self.seconds = {"sample": 0.0, "fetch": 0.0, "wait": 0.0}
         """Of the current or last epoch: thread time spent sampling and fetching; time the consumer waited."""
@@ -88,7 +92,8 @@ class Loader:
     def __len__(self) -> int:
         """Minibatches per epoch."""
         full, rest = divmod(len(self.seeds), self.batch_size)
-        return full + (1 if rest and not self.drop_last else 0)
+        num_batches = full + (1 if rest and not self.drop_last else 0)
+        return num_batches if self.max_batches is None else min(num_batches, self.max_batches)
 
     def set_epoch(self, epoch: int) -> None:
         """The number the next pass takes."""

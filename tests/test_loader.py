@@ -93,6 +93,14 @@ def test_order_is_kept_without_shuffle(store, sampler, dataset):
     assert torch.equal(torch.cat(seeds), dataset.split["train"][:256])
 
 
+def test_max_batches_ends_the_epoch_and_nothing_more_is_read(dataset, sampler):
+    store = FeatureStore(dataset, cache_bytes=0)
+    batches = list(make(store, sampler, max_batches=2, prefetch=4))
+    assert len(batches) == 2
+    assert store.stats()["disk"]["lookups"] == sum(len(batch.n_id) for batch in batches)
+    assert all(same(a, b) for a, b in zip(batches, make(store, sampler), strict=False))
+
+
 def test_seed_changes_the_order(store, sampler):
     a, b = make(store, sampler, seed=0), make(store, sampler, seed=1)
     assert not torch.equal(next(iter(a)).n_id[:64], next(iter(b)).n_id[:64])
@@ -138,6 +146,7 @@ def test_seconds_are_told_per_epoch(store, sampler):
         ({"batch_size": 0}, "batch_size is 0"),
         ({"prefetch": -1}, "prefetch is -1"),
         ({"num_threads": 0}, "num_threads is 0"),
+        ({"max_batches": 0}, "max_batches is 0"),
         ({"seed": -1}, "seed is -1"),
     ],
 )

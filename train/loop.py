@@ -1,7 +1,6 @@
 """The loop: one pass over the train nodes after the other, and the weights that validate best."""
 
 import copy
-import itertools
 import math
 import time
 from collections.abc import Iterator
@@ -51,7 +50,7 @@ def fit(model: GraphSAGE, loader: Loader, val_loader: Loader | None, config: Con
     optimizer = torch.optim.Adam(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
     best_acc, best_weights = -1.0, None
     for number in range(1, config.epochs + 1):
-        epoch = train_epoch(model, loader, optimizer, number, config.seed, config.max_batches)
+        epoch = train_epoch(model, loader, optimizer, number, config.seed)
         if val_loader is None:
             epoch = replace(epoch, best=True)
         elif number % config.eval_every == 0 or number == config.epochs:
@@ -72,7 +71,6 @@ def train_epoch(
     optimizer: torch.optim.Optimizer,
     number: int,
     seed: int,
-    max_batches: int | None = None,
 ) -> Epoch:
     """Trains `model` on the minibatches of epoch `number`.
 
@@ -83,9 +81,8 @@ def train_epoch(
     loader.set_epoch(number)
     before, started = loader.store.stats(), time.perf_counter()
     train_s, loss_sum, num_seeds = 0.0, 0.0, 0
-    num_batches = min(len(loader), max_batches or len(loader))
-    with progress(f"epoch {number}", num_batches) as bar:
-        for at, batch in enumerate(itertools.islice(loader, num_batches)):
+    with progress(f"epoch {number}", len(loader)) as bar:
+        for at, batch in enumerate(loader):
             began = time.perf_counter()
             keys = dropout_keys(seed, number, at, len(model.convs) - 1)
             assert batch.x is not None and batch.y is not None, "labelled_nodes looked"
@@ -105,7 +102,7 @@ def train_epoch(
             bar.update()
     seconds = {**loader.seconds, "train": train_s, "total": time.perf_counter() - started}
     sources = subtract(loader.store.stats(), before)
-    return Epoch(number, loss_sum / num_seeds, None, False, seconds, num_batches, sources)
+    return Epoch(number, loss_sum / num_seeds, None, False, seconds, len(loader), sources)
 
 
 def dropout_keys(seed: int, epoch: int, batch: int, num_keys: int) -> list[int]:

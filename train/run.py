@@ -135,6 +135,7 @@ def _loader(config: Config, store: FeatureStore, sampler: NeighborSampler, name:
         seed=config.seed,
         prefetch=config.prefetch,
         num_threads=config.threads,
+        max_batches=config.max_batches if name == "train" else None,
     )
 
 

@@ -47,11 +47,14 @@ def find_source(name: str) -> Source:
 
 
 def config_name(name: str) -> str:
-    """The name of the config of the data set `name`: without node count, path and alias."""
+    """The name of the config of the data set `name`: of a path its stem, of an alias what it stands for.
+
+    `synthetic:NODES` has none: the config of `synthetic` is for a graph of that size.
+    """
     kind, _, rest = name.partition(":")
     if kind.lower() == "npz":
         return Path(rest).stem.lower()
-    return ALIASES.get(kind.lower(), kind.lower())
+    return ALIASES.get(name.lower(), name.lower())
 
 
 def _synthetic(key: str, rest: str) -> Source:

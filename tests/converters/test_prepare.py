@@ -137,7 +137,7 @@ def test_every_known_name_has_a_config_or_needs_none() -> None:
     assert {config_name(name) for name in CONVERTERS} - {"npz"} - {
         p.stem for p in CONFIGS.glob("*.toml")
     } == {""}
-    assert config_name("synthetic:2000000") == "synthetic"
+    assert config_name("synthetic:2000000") != config_name("synthetic") == "synthetic"
     assert config_name("npz:/a/b/Cora.npz") == config_name("CORA") == "cora"
     assert config_name("photo") == "amazon-photo"
 
