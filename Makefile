@@ -5,7 +5,7 @@ ARGS ?=
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(shell find kernels -type f)
 CXX_FILES := $(shell find kernels tests -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh')
 
-.PHONY: setup train test test-slow lint check bench stub format clean
+.PHONY: setup train test test-slow lint check stub format clean
 
 setup: $(VENV)/.installed
 

@@ -56,10 +56,10 @@ class GraphStore(PyGGraphStore):  # type: ignore[misc]
         return LAYOUTS[edge_attr.layout](self.graph)
 
     def _put_edge_index(self, edge_index: Any, edge_attr: EdgeAttr) -> bool:
-        raise NotImplementedError("the graph of a dataset is read only; convert the edges to a new dataset")
+        raise TypeError("the store is read-only: make a data set of the edges (Dataset.from_arrays)")
 
     def _remove_edge_index(self, edge_attr: EdgeAttr) -> bool:
-        raise NotImplementedError("the graph of a dataset is read only; convert the edges to a new dataset")
+        raise TypeError("the store is read-only: make a data set of the edges (Dataset.from_arrays)")
 
 
 def _int64(array: Any) -> Tensor:

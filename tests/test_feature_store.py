@@ -8,10 +8,13 @@ import pytest
 import small_dataset
 import torch
 from torch_geometric.data import Data, TensorAttr
+from torch_geometric.loader import NodeLoader
 
 from gnn_ibp.dataset import Dataset
 from gnn_ibp.errors import FormatError
 from gnn_ibp.feature_store import FeatureStore
+from gnn_ibp.graph_store import GraphStore
+from gnn_ibp.samplers import NeighborSampler
 
 
 @pytest.fixture(scope="module")
@@ -86,6 +89,22 @@ def test_edge_features_come_by_e_id(store, dataset):
     torch.randn(small_dataset.NUM_NODES, 16, generator=generator)
     edge_index = torch.randint(499, (2, small_dataset.NUM_EDGES), generator=generator)
     assert edge_index[0, place].tolist() == dataset.graph.indices[e_id.numpy()].tolist()
+
+
+def test_edge_features_come_through_pygs_loader(store, dataset):
+    graph = GraphStore(dataset)
+    loader = NodeLoader(
+        (store, graph),
+        node_sampler=NeighborSampler(graph, [3, 3]),
+        input_nodes=dataset.split["train"],
+        batch_size=100,
+        transform=store.add_edge_features,
+        filter_per_worker=False,
+    )
+    for batch in loader:
+        assert batch.edge_attr.shape == (batch.num_edges, 1)
+        assert torch.equal(batch.edge_attr, store[None, "edge_attr", batch.e_id])
+        assert torch.equal(batch.x[:, 0].long(), batch.n_id)
 
 
 @pytest.mark.parametrize("cache_bytes", [0, 1, "2KiB", "3KiB", "16KiB", "1MiB"])

@@ -1,17 +1,20 @@
 """PyG's loaders over our sampler and graph store: in one process, in forked and in spawned workers."""
 
 import warnings
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Data, FeatureStore, TensorAttr
+from torch_geometric.data import Data
 from torch_geometric.loader import LinkNeighborLoader, NeighborLoader, NodeLoader
 from torch_geometric.nn import GraphSAGE
 from torch_geometric.sampler import NegativeSampling, NodeSamplerInput
 
+from gnn_ibp.dataset import Dataset
+from gnn_ibp.feature_store import FeatureStore
 from gnn_ibp.graph import Graph, build_csc
 from gnn_ibp.graph_store import GraphStore
 from gnn_ibp.samplers import NeighborSampler
@@ -19,24 +22,18 @@ from gnn_ibp.samplers import NeighborSampler
 NUM_NODES = 500
 
 
-class IdStore(FeatureStore):
-    """Features that tell whose they are: x[i] = (i, 2 i), y[i] = i % 5."""
+STORES: list[FeatureStore] = []
 
-    def get_all_tensor_attrs(self) -> list[TensorAttr]:
-        return [TensorAttr(None, "x"), TensorAttr(None, "y")]
 
-    def _get_tensor(self, attr: TensorAttr) -> torch.Tensor:
-        ids = attr.index
-        return torch.stack([ids, 2 * ids], 1).float() if attr.attr_name == "x" else ids % 5
-
-    def _get_tensor_size(self, attr: TensorAttr) -> tuple[int, ...]:
-        return (NUM_NODES, 2) if attr.attr_name == "x" else (NUM_NODES,)
-
-    def _put_tensor(self, tensor: Any, attr: TensorAttr) -> bool:
-        raise NotImplementedError
-
-    def _remove_tensor(self, attr: TensorAttr) -> bool:
-        raise NotImplementedError
+@pytest.fixture(scope="module", autouse=True)
+def features(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Features that tell whose they are: x[i] = (i, 2 i), y[i] = i % 5; half of them cached."""
+    ids = torch.arange(NUM_NODES)
+    x = torch.stack([ids, 2 * ids], 1).float()
+    dataset = Dataset.from_arrays(tmp_path_factory.mktemp("data") / "ids", x=x, y=ids % 5)
+    STORES.append(FeatureStore(dataset, cache_bytes="1MiB", hot_set=ids[::2]))
+    yield
+    STORES.clear()
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +56,7 @@ def node_loader(graph: Graph, **settings: Any) -> NodeLoader:
         "batch_size": 16,
         "filter_per_worker": False,
     } | settings
-    return NodeLoader((IdStore(), store), node_sampler=NeighborSampler(store, [4, 3]), **settings)
+    return NodeLoader((STORES[0], store), node_sampler=NeighborSampler(store, [4, 3]), **settings)
 
 
 def link_loader(graph: Graph, **settings: Any) -> LinkNeighborLoader:
@@ -67,7 +64,7 @@ def link_loader(graph: Graph, **settings: Any) -> LinkNeighborLoader:
     edges = np.random.default_rng(1).integers(0, NUM_NODES, (2, 60))
     settings = {"edge_label_index": (None, torch.from_numpy(edges)), "batch_size": 16} | settings
     return LinkNeighborLoader(
-        (IdStore(), store),
+        (STORES[0], store),
         num_neighbors=[4, 3],
         neighbor_sampler=NeighborSampler(store, [4, 3]),
         filter_per_worker=False,
@@ -113,7 +110,7 @@ def test_neighbor_loader_gives_the_same_without_pygs_sampler(graph):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         loader = NeighborLoader(
-            (IdStore(), store),
+            (STORES[0], store),
             num_neighbors=[4, 3],
             neighbor_sampler=NeighborSampler(store, [4, 3]),
             input_nodes=torch.arange(0, NUM_NODES, 3),
