@@ -59,7 +59,10 @@ def test_configs_that_come_with_the_program_are_right() -> None:
     names = [path.stem for path in CONFIGS.glob("*.toml")]
     assert "synthetic" in names
     for name in names:
-        read_toml(CONFIGS / f"{name}.toml")
+        path = CONFIGS / f"{name}.toml"
+        config = config_from_args(["--config", str(path)])
+        needless = [key for key in read_toml(path) if getattr(config, key) == getattr(Config(), key)]
+        assert not needless, f"{path} repeats defaults"
     assert config_from_args(["--dataset", "synthetic"]).cache_bytes != "auto"
 
 
