@@ -26,6 +26,9 @@ from gnn_ibp.npy import read_npy
 from gnn_ibp.pyg_parts import pyg_parts
 from gnn_ibp.row_stream import Rows, RowStream, as_random_access, as_stream
 
+TWIN_ROWS = 64
+"""Rows of a raw twin that are compared with those it was made of, whenever it is opened."""
+
 
 class Dataset:
     """A data set on disk; it may lie in a read-only folder and be moved. Pickled, it is its path.
@@ -168,7 +171,13 @@ class Dataset:
     @cached_property
     def graph(self) -> Graph:
         """The topology, in memory. `Graph.open(ds.path, mmap=True)` leaves it on the disk."""
-        return Graph.open(self.path)
+        graph = Graph.open(self.path)
+        if (graph.num_nodes, graph.num_edges) != (self.num_nodes, self.num_edges):
+            raise FormatError(
+                f"{self.path}: indptr.npy and indices.npy are of {graph.num_nodes} nodes and "
+                f"{graph.num_edges} edges, the data set has {self.num_nodes} and {self.num_edges}"
+            )
+        return graph
 
     @cached_property
     def y(self) -> Tensor | None:
@@ -178,14 +187,19 @@ class Dataset:
     @cached_property
     def split(self) -> dict[str, Tensor]:
         """Node ids int64 by name: "train", "val", "test"."""
-        return {name: self._ids(f"split_{name}.npy", count) for name, count in self.meta.splits.items()}
+        return {name: self._split(f"split_{name}.npy", count) for name, count in self.meta.splits.items()}
 
     def array(self, name: str) -> Tensor:
         """The plain array `name`, with a row per node, or per edge in the order of `graph.indices`."""
         if name not in self.arrays:
             raise KeyError(unknown_name("array", name, self.arrays))
         info = self.arrays[name]
-        return torch.from_numpy(read_npy(self.path / info.file, (info.dtype,), len(info.shape)))
+        array = read_npy(self.path / info.file, (info.dtype,), len(info.shape))
+        if array.shape != info.shape:
+            raise FormatError(
+                f"{self.path / info.file} has shape {array.shape}, the data set says {info.shape}"
+            )
+        return torch.from_numpy(array)
 
     def feature_file(self, name: str = "x", raw: bool = False) -> FeatureFile:
         """The rows of the feature `name`; with `raw` from its twin, which stores every row raw.
@@ -201,6 +215,13 @@ class Dataset:
                 f"{path} holds {file.num_rows} rows of {file.dtype} {file.row_shape}, the data set has "
                 f"{info.num_rows} of {info.dtype} {info.row_shape}{remedy}"
             )
+        if not raw and info.fingerprint not in (None, file.fingerprint):
+            raise FormatError(
+                f"{path} is whole, but is not the file that this data set was written with; the data set has "
+                "to be copied or made again"
+            )
+        if raw:
+            self._check_twin(name, file)
         return file
 
     def raw_twin(self, name: str = "x") -> Path:
@@ -221,10 +242,32 @@ class Dataset:
         """Mean and scale of each column of the feature `name`; None where it does not hold floats."""
         return self._feature(name).statistics
 
+    def _check_twin(self, name: str, twin: FeatureFile) -> None:
+        """FormatError unless `twin` has the rows of the feature: it may be of an older data set."""
+        if not twin.num_rows or not twin.row_bytes:
+            return
+        ids = np.linspace(0, twin.num_rows - 1, min(twin.num_rows, TWIN_ROWS)).astype(np.int64)
+        pair = np.empty((2, len(ids), twin.row_bytes), np.uint8)
+        with self.feature_file(name) as file:
+            for source, rows in zip((file, twin), pair, strict=True):
+                source.read(ids, twin.row_type.from_bytes(rows))
+        if not np.array_equal(*pair):
+            raise FormatError(f"{twin.path} holds other rows than {file.path}; delete it, it is made again")
+
     def _feature(self, name: str) -> FeatureInfo:
         if name not in self.features:
             raise KeyError(unknown_name("feature", name, self.features))
         return self.features[name]
+
+    def _split(self, file: str, count: int) -> Tensor:
+        ids = self._ids(file, count)
+        bad = (ids < 0) | (ids >= self.num_nodes)
+        if bad.any():
+            raise FormatError(
+                f"{self.path / file} is damaged: it names node {ids[bad][0]}, there are {self.num_nodes}; "
+                "the data set has to be copied or made again"
+            )
+        return ids
 
     def _ids(self, file: str, count: int) -> Tensor:
         ids = read_npy(self.path / file, (np.int64,))

@@ -28,6 +28,7 @@ class FeatureInfo:
     """One attribute in a feature file. kind: "node" or "edge".
 
     density: share of values that are not 0, mean and scale: of each column, all of float features only.
+    fingerprint: that of the file, which tells it from one of another data set; None where it was not kept.
     """
 
     kind: str
@@ -40,6 +41,7 @@ class FeatureInfo:
     num_raw_rows: int
     density: float | None = None
     statistics: Statistics | None = None
+    fingerprint: str | None = None
 
     @property
     def row_type(self) -> RowType:
@@ -74,11 +76,17 @@ class FeatureInfo:
                 "one part that holds all rows"
             )
         shape = fields["row_shape"] = tuple(fields["row_shape"])
-        if fields["statistics"]:
+        RowType(fields["dtype"], shape)  # TypeError where rows cannot be like that
+        if fields["statistics"] is not None:
             pair = (
                 np.array(fields["statistics"][key], np.float32).reshape(shape) for key in ("mean", "scale")
             )
             fields["statistics"] = Statistics(*pair)
+        for key in ("raw_bytes", "stored_bytes", "num_raw_rows"):
+            if type(fields[key]) is not int:
+                raise ValueError(f"{key} of feature {name!r} is {fields[key]!r}, a count is wanted")
+        if not isinstance(fields["density"], float | int | None):
+            raise ValueError(f"density of feature {name!r} is {fields['density']!r}, a number is wanted")
         return cls(file=parts[0]["file"], **fields)
 
 
@@ -130,6 +138,37 @@ class Meta:
         fields = asdict(self) | {"features": {name: info.to_json() for name, info in self.features.items()}}
         return json.dumps({"format": KIND, "version": VERSION, **fields}, indent=1, allow_nan=False).encode()
 
+    def _check(self) -> None:
+        """ValueError where a field is of another type, or contradicts the others."""
+        counts = {name: getattr(self, name) for name in ("num_nodes", "num_edges", "num_classes")}
+        for name, count in (
+            counts | {f"splits.{name}": count for name, count in self.splits.items()}
+        ).items():
+            if type(count) is not int or count < 0:
+                raise ValueError(f"{name} is {count!r}, a count is wanted")
+        for name in ("undirected", "dedup", "has_labels"):
+            if not isinstance(getattr(self, name), bool):
+                raise ValueError(f"{name} is {getattr(self, name)!r}, true or false is wanted")
+        for name in ("source", "settings", "names"):
+            if not isinstance(getattr(self, name), dict):
+                raise ValueError(f"{name} is {getattr(self, name)!r}, an object is wanted")
+        rows_of = {NODE: self.num_nodes, EDGE: self.num_edges}
+        for name, kind, num_rows in (
+            *((name, info.kind, info.num_rows) for name, info in self.features.items()),
+            *((name, info.kind, info.shape[0]) for name, info in self.arrays.items()),
+        ):
+            if rows_of.get(kind) != num_rows:
+                raise ValueError(f"{name!r} has {num_rows} rows, the graph has {rows_of.get(kind)} {kind}s")
+        for name in self._needed_files():
+            if name not in self.files:
+                raise ValueError(f"it names the file {name!r}, and has no size and checksum of it")
+
+    def _needed_files(self) -> list[str]:
+        files = ["indptr.npy", "indices.npy", *["y.npy"] * self.has_labels]
+        files += [f"split_{name}.npy" for name in self.splits]
+        files += [info.file for info in self.features.values()]
+        return files + [info.file for info in self.arrays.values()]
+
     @classmethod
     def read(cls, folder: Path) -> "Meta":
         """That of the data set in `folder`. FileNotFoundError where there is none, FormatError for damage."""
@@ -146,9 +185,9 @@ class Meta:
             if not isinstance(fields, dict) or fields.pop("format", None) != KIND:
                 raise ValueError("it does not describe a data set of gnn_ibp")
             version = fields.pop("version")
-            if version != VERSION:
+            if type(version) is not int or version != VERSION:
                 raise ValueError(
-                    f"the data set has format version {version}, this program reads version {VERSION}: a "
+                    f"the data set has format version {version!r}, this program reads version {VERSION}: a "
                     "newer gnn_ibp may read it"
                 )
             fields["features"] = {k: FeatureInfo.from_json(k, v) for k, v in fields["features"].items()}
@@ -156,7 +195,9 @@ class Meta:
                 k: ArrayInfo(**v | {"shape": tuple(v["shape"])}) for k, v in fields["arrays"].items()
             }
             fields["files"] = {k: FileInfo(**v) for k, v in fields["files"].items()}
-            return cls(**fields)
+            meta = cls(**fields)
+            meta._check()
+            return meta
         except (ValueError, TypeError, KeyError, AttributeError) as error:
             what = f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else error
             raise FormatError(f"{path} cannot be used: {what}") from error

@@ -189,6 +189,7 @@ class _Conversion:
                 num_raw_rows=file.num_raw_rows,
                 density=stats.density if stats else None,
                 statistics=stats.result() if stats else None,
+                fingerprint=file.fingerprint,
             )
         return count
 

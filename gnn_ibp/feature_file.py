@@ -13,7 +13,7 @@ from gnn_ibp import ops
 from gnn_ibp.codec import codec_from_params
 from gnn_ibp.disk_file import DiskFile
 from gnn_ibp.errors import FormatError
-from gnn_ibp.format import CONDENSED, ROWS_AT, Header, read_header, read_section
+from gnn_ibp.format import CONDENSED, ROWS_AT, Header, checksum, read_header, read_section
 from gnn_ibp.read_request import Out, ReadRequest
 from gnn_ibp.row_blocks import Damage, RowBlock, RowBlocks
 from gnn_ibp.rows import Bytes, Ids, RowIndex
@@ -38,7 +38,7 @@ class FeatureFile:
 
     path, num_rows, row_bytes, codec, row_type (with dtype and shape), num_raw_rows (rows stored as they are,
     because encoding them did not pay), layout ("condensed" or "in-place"), align, num_blocks (each has a
-    checksum) tell what is in it.
+    checksum) tell what is in it. fingerprint: a checksum over all of the file's checksums.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
@@ -54,6 +54,7 @@ class FeatureFile:
         self.align = header.align
         self.num_blocks = header.num_blocks
         self.stored_bytes = header.rows_bytes
+        self.fingerprint = f"{checksum(header.to_json()):016x}"
         sections = {name: read_section(self._file, header, name) for name in Header.SECTIONS}
         try:
             self.codec = codec_from_params(header.codec, self.row_bytes, sections["params"].tobytes())

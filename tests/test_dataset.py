@@ -302,6 +302,74 @@ def test_a_damaged_meta_json_is_told(tmp_path: Path, text: str) -> None:
         Dataset.open(tmp_path / "ds")
 
 
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        (("num_nodes",), NUM_NODES - 1),
+        (("num_nodes",), str(NUM_NODES)),
+        (("num_edges",), -1),
+        (("num_classes",), None),
+        (("has_labels",), "no"),
+        (("splits",), []),
+        (("splits", "other"), 3),
+        (("source",), None),
+        (("settings",), []),
+        (("files",), {}),
+        (("version",), True),
+        (("features", "x", "dtype"), "float31"),
+        (("features", "x", "kind"), "hyperedge"),
+        (("features", "x", "statistics"), {}),
+        (("features", "x", "parts", 0, "file"), "../other/x.ibp"),
+        (("features", "x", "raw_bytes"), "many"),
+        (("features", "x", "density"), "high"),
+    ],
+    ids=str,
+)
+def test_a_meta_json_that_was_edited_is_told(
+    tmp_path: Path, place: tuple[str | int, ...], value: object
+) -> None:
+    meta = write(tmp_path / "ds").path / "meta.json"
+    fields = inner = json.loads(meta.read_text())
+    for key in place[:-1]:
+        inner = inner[key]
+    inner[place[-1]] = value
+    meta.write_text(json.dumps(fields))
+    with pytest.raises(FormatError, match=r"meta\.json cannot be used"):
+        Dataset.open(tmp_path / "ds")
+
+
+def test_a_feature_file_of_another_data_set_is_told(tmp_path: Path) -> None:
+    dataset = write(tmp_path / "ds")
+    other = write(tmp_path / "other", x=np.roll(X, 1, axis=0))
+    shutil.copy(other.path / "x.ibp", dataset.path / "x.ibp")
+    meta = dataset.path / "meta.json"
+    fields = json.loads(meta.read_text())
+    fields["files"]["x.ibp"]["num_bytes"] = (other.path / "x.ibp").stat().st_size  # mostly it is another
+    meta.write_text(json.dumps(fields))
+    with pytest.raises(FormatError, match="not the file that this data set was written with"):
+        Dataset.open(dataset.path).feature_file()
+
+
+def test_a_raw_twin_of_an_older_data_set_is_told(tmp_path: Path) -> None:
+    dataset = write(tmp_path / "ds")
+    older = write(tmp_path / "older", x=np.roll(X, 1, axis=0))
+    shutil.copy(older.raw_twin(), dataset.path)
+    with pytest.raises(FormatError, match=r"other rows than .*x\.ibp; delete it, it is made again"):
+        dataset.feature_file(raw=True)
+    (dataset.path / "x.raw.ibp").unlink()
+    dataset.feature_file(raw=True).close()
+
+
+def test_a_split_with_nodes_that_do_not_exist_is_told(tmp_path: Path) -> None:
+    dataset = write(tmp_path / "ds")
+    path = dataset.path / "split_train.npy"
+    ids = np.load(path)
+    ids[-1] = NUM_NODES
+    np.save(path, ids)
+    with pytest.raises(FormatError, match=rf"split_train\.npy is damaged: it names node {NUM_NODES}"):
+        _ = Dataset.open(dataset.path).split
+
+
 def test_a_newer_version_and_more_parts_are_refused_with_the_reason(tmp_path: Path) -> None:
     meta = write(tmp_path / "ds").path / "meta.json"
     fields = json.loads(meta.read_text())

@@ -1,6 +1,7 @@
 """What `gnn-ibp convert`, `info` and `verify` do. Each returns the exit status."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from gnn_ibp import ops
@@ -12,7 +13,6 @@ from gnn_ibp.dataset_parts import ConversionSettings, Threshold
 from gnn_ibp.errors import FormatError, SettingsError
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.format import IN_PLACE
-from gnn_ibp.graph import Graph
 
 LITTLE_SAVED = 0.02
 """Below this share `info` warns."""
@@ -169,8 +169,20 @@ def _damages(path: Path) -> Iterator[str]:
     for twin in _raw_twins(path, meta):
         yield from _feature_damages(twin)
     if whole:
+        yield from _contradictions(path)
+
+
+def _contradictions(path: Path) -> Iterator[str]:
+    """Where files that are as they were written do not fit together."""
+    dataset = Dataset.open(path)
+    parts: list[Callable[[], object]] = [lambda: dataset.graph, lambda: dataset.y, lambda: dataset.split]
+    parts += [partial(dataset.array, name) for name in dataset.arrays]
+    for name in dataset.features:
+        parts += [partial(dataset.feature_file, name)]
+        parts += [partial(dataset.feature_file, name, raw=True)] * (path / f"{name}.raw.ibp").exists()
+    for read in parts:
         try:
-            Graph.open(path)
+            read()
         except FormatError as error:
             yield str(error)
 
