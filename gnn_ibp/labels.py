@@ -1,5 +1,7 @@
 """Labels and splits as a data set keeps them, checked where they come in."""
 
+import itertools
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -8,7 +10,13 @@ from numpy.typing import NDArray
 
 Ids = NDArray[np.int64]
 
+DISJOINT = ("train", "val", "test")
+"""Splits that should have no node in common."""
+
 NO_LABEL = -1
+
+MAX_CLASSES = 1 << 24
+"""More classes than a model can tell apart: higher labels are ids or codes of another kind."""
 
 
 def checked_labels(labels: NDArray[Any], num_nodes: int) -> Ids:
@@ -43,9 +51,19 @@ def checked_splits(splits: Mapping[str, NDArray[Any]], num_nodes: int) -> dict[s
     """Node ids int64 of each split; a bool (num_nodes,) becomes the ids where it is True, ascending.
 
     TypeError for other than integers and bool, ValueError for another shape and repeated ids, IndexError for
-    ids of nodes that do not exist.
+    ids of nodes that do not exist. Warns where training, validation and test share nodes.
     """
-    return {name: _checked_split(name, ids, num_nodes) for name, ids in splits.items()}
+    checked = {name: _checked_split(name, ids, num_nodes) for name, ids in splits.items()}
+    for one, other in itertools.combinations([name for name in DISJOINT if name in checked], 2):
+        shared = np.intersect1d(checked[one], checked[other], assume_unique=True)
+        if len(shared):
+            warnings.warn(
+                f"{len(shared)} nodes are in both splits {one!r} and {other!r}, the first is node "
+                f"{shared[0]}: what is measured on {other!r} says little",
+                UserWarning,
+                stacklevel=2,
+            )
+    return checked
 
 
 def _checked_split(name: str, ids: NDArray[Any], num_nodes: int) -> Ids:
@@ -86,6 +104,11 @@ def checked_num_classes(labels: Ids, splits: Mapping[str, Ids], num_classes: int
                 f"first is node {unlabelled[0]}; leave them out of the split"
             )
     highest = int(labels.max(initial=NO_LABEL))
+    if num_classes is None and highest >= MAX_CLASSES:
+        raise ValueError(
+            f"y of node {labels.argmax()} is {highest}, as a class number it means {highest + 1} classes; "
+            "number the classes from 0 (numpy.unique(y, return_inverse=True))"
+        )
     if num_classes is None:
         return highest + 1
     if highest >= num_classes:

@@ -59,12 +59,27 @@ class SparseRows:
                     f"{self.what}: row {first + row_of[at]} names column {columns[at]}, "
                     f"a row has {self.row_type.shape[0]} columns"
                 )
+            self._check_unique(first, row_of, columns)
             block = np.zeros((len(bounds) - 1, *self.row_type.shape), values.dtype)
             block[row_of, columns] = values
             yield block
 
     def sample(self, seed: int) -> Rows:
         return sample_by_pass(self, self.num_rows, seed)
+
+    def _check_unique(self, first: int, row_of: NDArray[Any], columns: NDArray[Any]) -> None:
+        """ValueError for a column that a row names twice: which value, or their sum, is a guess."""
+        places = row_of * self.row_type.shape[0] + columns.astype(np.int64)
+        if (np.diff(places) > 0).all():  # sorted, as they mostly are
+            return
+        places.sort()
+        twice = places[1:][np.diff(places) == 0]
+        if len(twice):
+            row, column = divmod(int(twice[0]), self.row_type.shape[0])
+            raise ValueError(
+                f"{self.what}: row {first + row} names column {column} more than once; add them up first "
+                "(SciPy: matrix.sum_duplicates())"
+            )
 
 
 def check_indptr(indptr: NDArray[np.int64], num_entries: int, what: str) -> None:

@@ -197,6 +197,18 @@ def test_features_of_another_number_of_rows_are_refused(tmp_path: Path) -> None:
         write(tmp_path / "ds", edge_features={"w": EDGES[0, 1:]})
 
 
+def test_labels_that_are_no_class_numbers_are_told(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"y of node 0 is 1000000000000, .* number the classes from 0"):
+        write(tmp_path / "ds", y=np.where(np.arange(NUM_NODES) == 0, 10**12, 1), num_classes=None)
+
+
+def test_splits_that_share_nodes_are_told(tmp_path: Path) -> None:
+    with pytest.warns(
+        UserWarning, match=r"2 nodes are in both splits 'train' and 'test', the first is node 3"
+    ):
+        Dataset.from_arrays(tmp_path / "ds", x=X, split={"train": np.arange(5), "test": np.arange(3, 9)})
+
+
 def test_rows_that_cannot_be_stored_are_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError, match="foreign byte order"):
         write(tmp_path / "ds", x=X.astype(">f4"))

@@ -55,20 +55,40 @@ def npz_parts(path: Path) -> DatasetParts:
     elif "x" in arrays:
         features["x"] = ZipRows(arrays, "x")
     parts = {name: arrays.read(name) for name in PLAIN if name in arrays and name != "x"}
+    _check_shapes(arrays, parts)
+    names = {name.removesuffix("_names"): _names(arrays, name) for name in NAMES if name in arrays}
     return DatasetParts(
         name=path.stem,
         source={"kind": "npz", "path": str(path.resolve()), "fingerprint": arrays.fingerprint},
         num_nodes=_num_nodes(path, features, parts),
         edge_index=_edge_index(arrays, parts),
         labels=parts.get("y"),
-        num_classes=len(arrays.read("class_names")) if "class_names" in arrays else None,
+        num_classes=len(names["class"]) if "class" in names else None,
         splits={name.removesuffix("_idx"): arrays.read(name) for name in SPLITS if name in arrays},
         features=features,
         arrays={name: parts[name] for name in ("node_type",) if name in parts},
         edge_arrays={name: parts[name] for name in ("edge_type",) if name in parts},
-        names={name.removesuffix("_names"): arrays.read(name).tolist() for name in NAMES if name in arrays},
-        directed=bool(parts["directed"]) if "directed" in parts else None,
+        names=names,
+        directed=bool(parts["directed"].item()) if "directed" in parts else None,
     )
+
+
+def _check_shapes(arrays: ZipArrays, parts: dict[str, NDArray[Any]]) -> None:
+    directed = parts.get("directed")
+    if directed is not None and (directed.size != 1 or directed.dtype.kind not in "biu"):
+        raise FormatError(
+            f"{arrays.path}: directed is {directed.dtype} {directed.shape}, wanted true or false"
+        )
+    for name in ("y", "node_type", "edge_type"):
+        if name in parts and not parts[name].ndim:
+            raise FormatError(f"{arrays.path}: {name} is a single number, wanted one per node or edge")
+
+
+def _names(arrays: ZipArrays, name: str) -> list[str]:
+    names = arrays.read(name)
+    if names.ndim != 1 or names.dtype.kind != "U":
+        raise FormatError(f"{arrays.path}: {name} is {names.dtype} {names.shape}, wanted strings (number,)")
+    return [str(one) for one in names]
 
 
 def _num_nodes(path: Path, features: dict[str, RowStream], parts: dict[str, NDArray[Any]]) -> int:
@@ -133,11 +153,14 @@ def _sparse_rows(arrays: ZipArrays) -> SparseRows:
         raise FormatError(
             f"{arrays.path}: sparse features need {', '.join(SPARSE)}; {', '.join(missing)} is missing"
         )
-    shape = arrays.read("x_shape").reshape(-1).tolist()
+    given = arrays.read("x_shape")
+    if given.shape != (2,) or given.dtype.kind not in "iu" or (given.astype(np.int64) < 0).any():
+        raise FormatError(f"{arrays.path}: x_shape is {given.tolist()}, wanted two counts, [N, D]")
+    shape = given.tolist()
     indptr = arrays.read("x_indptr")
     columns, values = arrays.open("x_indices"), arrays.open("x_data")
-    if len(shape) != 2 or columns.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
-        raise FormatError(f"{arrays.path}: x_shape must be [N, D], x_indptr and x_indices integers")
+    if columns.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
+        raise FormatError(f"{arrays.path}: x_indptr and x_indices must be integers")
     if indptr.shape != (shape[0] + 1,) or columns.shape != values.shape or len(values.shape) != 1:
         raise FormatError(
             f"{arrays.path}: x_indptr {indptr.shape}, x_indices {columns.shape} and x_data {values.shape} "
@@ -146,7 +169,11 @@ def _sparse_rows(arrays: ZipArrays) -> SparseRows:
     what = f"{arrays.path}: x"
     indptr = indptr.astype(np.int64)
     check_indptr(indptr, values.shape[0], what)
-    return SparseRows(indptr, RowType(values.dtype.name, (shape[1],)), lambda: _ZipEntries(arrays), what)
+    try:
+        row_type = RowType(values.dtype.name, (shape[1],))
+    except TypeError as error:
+        raise FormatError(f"{values.where}: {error}") from error
+    return SparseRows(indptr, row_type, lambda: _ZipEntries(arrays), what)
 
 
 class _ZipEntries:
