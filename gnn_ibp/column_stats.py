@@ -35,6 +35,8 @@ class ColumnStats:
 
     def add(self, rows: NDArray[Any] | Tensor) -> None:
         """Adds a block of rows (n, *row_shape) of a float dtype."""
+        if not len(self._sum):  # rows without a value
+            return
         step = max(1, CHUNK_BYTES // max(8, 8 * len(self._sum)))
         for first in range(0, len(rows), step):
             self._add(_float64(rows[first : first + step]).reshape(-1, len(self._sum)))

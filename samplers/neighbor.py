@@ -136,7 +136,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
 def _fanout(hop: int, fanout: Any) -> int:
     if isinstance(fanout, bool) or not isinstance(fanout, (int, np.integer)):
         raise TypeError(f"num_neighbors[{hop}] is {fanout!r}, wanted is an int")
-    if fanout < -1:
+    if not -1 <= fanout < 2**63:
         raise ValueError(f"num_neighbors[{hop}] is {fanout}, wanted is a count, or -1 for all neighbours")
     return int(fanout)
 

@@ -1,5 +1,6 @@
 """Checkpoint: a trained model in a file, with all that is needed to predict with it."""
 
+import io
 import os
 from pathlib import Path
 from typing import Any
@@ -28,10 +29,12 @@ def save_model(path: Path, model: GraphSAGE, settings: dict[str, Any], **facts: 
         "settings": settings,
         **facts,
     }
+    data = io.BytesIO()
+    torch.save(content, data)  # straight to a full disk it ends in an error of its own that names no cause
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
-            torch.save(content, file)
+            file.write(data.getbuffer())
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

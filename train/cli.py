@@ -4,6 +4,7 @@ import errno
 import os
 import sys
 import traceback
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -70,7 +71,9 @@ def main(args: Sequence[str] | None = None) -> int:
     """Runs a command. Returns 0, 1 after an error, 2 for settings that do not fit, 130 after Ctrl-C."""
     args = sys.argv[1:] if args is None else args
     try:
-        return _run(args)
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning  # type: ignore[assignment]
+            return _run(args)
     except KeyboardInterrupt as error:
         return _failed(error, "interrupted; what was complete is kept", INTERRUPTED)
     except SettingsError as error:
@@ -141,13 +144,20 @@ def _failed(error: BaseException, message: str, status: int = FAILED) -> int:
     return status
 
 
+def _show_warning(message: Warning | str, *_: object) -> None:
+    print(f"gnn-ibp: warning: {' '.join(str(message).split())}", file=sys.stderr, flush=True)
+
+
 def _message(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno == errno.ENOSPC:
+    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         where = f" for {error.filename}" if error.filename else ""
         return (
-            f"the disk is full{where}: free some space, or choose another folder (--root, --save, --report)"
+            f"the disk is full, or a quota{where}: free some space, or choose another folder "
+            "(--root, --save, --report)"
         )
-    if isinstance(error, MemoryError):
+    if isinstance(error, OSError) and error.strerror and error.filename:
+        return f"{error.filename}: {error.strerror}"
+    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
         return f"out of memory ({error}): ask for less with --cache-bytes, --batch-size, --fanout or --hidden"
     if isinstance(error, KeyError) and error.args:
         return str(error.args[0])

@@ -21,6 +21,7 @@ from gnn_ibp.train.flags import check_flags, parse
 
 CONFIGS = Path(gnn_ibp.__file__).parent / "configs"
 PROG = "gnn-ibp train"
+MAX_THREADS = 1024
 
 
 def _fanout(words: list[str]) -> tuple[int, ...]:
@@ -113,12 +114,13 @@ class Config:
         for name in ("epochs", "batch_size", "hidden", "eval_every", "threads", "max_batches"):
             value = getattr(self, name)
             _require(value is None or value >= 1, name, value, "a whole number from 1 up")
+        _require((self.threads or 1) <= MAX_THREADS, "threads", self.threads, f"at most {MAX_THREADS}")
         _require(self.prefetch >= 0, "prefetch", self.prefetch, "0 or more")
         _require(0 <= self.seed < 2**63, "seed", self.seed, "at least 0 and below 2^63")
         _require(0 <= self.dropout < 1, "dropout", self.dropout, "at least 0 and below 1")
         _require(0 < self.lr < float("inf"), "lr", self.lr, "above 0")
         _require(0 <= self.weight_decay < float("inf"), "weight_decay", self.weight_decay, "0 or more")
-        good_fanout = len(self.fanout) > 0 and all(n == -1 or n >= 1 for n in self.fanout)
+        good_fanout = len(self.fanout) > 0 and all(n == -1 or 1 <= n < 2**63 for n in self.fanout)
         _require(good_fanout, "fanout", self.fanout, "numbers from 1 up, or -1 for all neighbors")
         if self.device == "cuda":
             raise SettingsError("--device cuda is not there yet: leave it out, or say --device cpu")
@@ -130,6 +132,8 @@ class Config:
                 raise SettingsError(f"{_flag(name)}: {error}") from None
         known_hot_set = self.hot_set in ("presample", "degree", "none") or self.hot_set.endswith(".npy")
         _require(known_hot_set, "hot_set", self.hot_set, "presample, degree, none, or a FILE.npy of ids")
+        missing = self.hot_set.endswith(".npy") and not Path(self.hot_set).is_file()
+        _require(not missing, "hot_set", self.hot_set, "a file that is there")
 
     def check_outputs(self) -> None:
         """Raises SettingsError where a file could not be written at the end of the run."""

@@ -16,6 +16,8 @@ def labelled_nodes(ds: Dataset) -> dict[str, Tensor]:
     """
     if "x" not in ds.features:
         raise SettingsError(f"{ds.path} has no features x: training needs a row of numbers per node")
+    if ds.features["x"].row_type.torch_dtype.is_complex:
+        raise SettingsError(f"the features x of {ds.path} are complex, the model takes real numbers")
     if ds.y is None:
         raise SettingsError(f"{ds.path} has no labels: training needs y, a class per node (-1 for none)")
     nodes = {}

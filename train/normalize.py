@@ -1,5 +1,7 @@
 """Normalize: the fixed step between the stored features and the model; nothing of it is trained."""
 
+import math
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -44,7 +46,7 @@ class Normalize(nn.Module):
 
         `x` is not written to; float32 rows come back as they are unless kind is "row".
         """
-        x = x.flatten(1).to(torch.float32)
+        x = x.reshape(len(x), math.prod(x.shape[1:])).to(torch.float32)
         if self.kind == "row":
             norms = x.abs().sum(1, keepdim=True)
             x = x / torch.where(norms > 0, norms, 1)

@@ -1,6 +1,8 @@
 """A training run: what it gives, what it promises, and how it fails."""
 
+import errno
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -186,6 +188,12 @@ def test_data_set_without_val_and_test_trains(tmp_path: Path) -> None:
     assert torch.load(tmp_path / "m.pt", weights_only=True)["epoch"] == 2
 
 
+@pytest.mark.parametrize("shape", [(60,), (60, 0)])
+def test_features_of_one_number_or_none_train(tmp_path: Path, shape: tuple[int, ...]) -> None:
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    assert main(make_dataset(tmp_path / "ds", x=x)) == 0
+
+
 @pytest.mark.parametrize("dtype", [np.int8, np.float16, np.float64])
 def test_features_of_other_dtypes_train(tmp_path: Path, dtype: type) -> None:
     x = np.random.default_rng(0).integers(-100, 100, (60, 2, 3)).astype(dtype)
@@ -206,6 +214,7 @@ def last_line(capsys: pytest.CaptureFixture[str]) -> str:
             "train split (splits and their nodes: val 9)",
         ),
         ({"split": {"train": np.arange(0)}}, "no labelled node in its train split"),
+        ({"x": np.zeros((60, 2), np.complex64)}, "are complex, the model takes real numbers"),
     ],
 )
 def test_data_set_that_cannot_be_trained_on_is_told(
@@ -242,16 +251,36 @@ def test_interrupted_run_keeps_what_was_complete(
     assert torch.load(tmp_path / "m.pt", weights_only=True)["epoch"] == 1
 
 
+@pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT])
 def test_full_disk_is_told(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: int
 ) -> None:
     def fail(*_: object) -> None:
-        raise OSError(28, "No space left on device")
+        raise OSError(error, os.strerror(error))
 
     monkeypatch.setattr(torch, "save", fail)
     args = make_dataset(tmp_path / "ds")
     assert main([*args, "--save", str(tmp_path / "m.pt")]) == 1
     assert "the disk is full" in last_line(capsys)
+
+
+def test_weights_that_do_not_fit_on_the_disk_are_told_and_leave_nothing(tmp_path: Path) -> None:
+    args = [*make_dataset(tmp_path / "ds"), "--save", str(tmp_path / "m.pt"), "--hidden", "256"]
+    script = (
+        "import resource, signal, sys; from gnn_ibp.train.cli import main\n"
+        "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
+        "resource.setrlimit(resource.RLIMIT_FSIZE, (5000, 5000)); sys.exit(main(sys.argv[1:]))"
+    )
+    done = subprocess.run([sys.executable, "-c", script, *args], capture_output=True, text=True, check=False)
+    assert done.returncode == 1
+    assert "the disk is full, or a quota" in done.stderr.splitlines()[-1]
+    assert [path.name for path in tmp_path.iterdir()] == ["ds"]
+
+
+def test_warnings_are_one_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*make_dataset(tmp_path / "ds"), "--cache-bytes", "1"]) == 0
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("gnn-ibp: warning: a cache of 1 bytes holds no row")
 
 
 @pytest.mark.parametrize(
@@ -260,6 +289,9 @@ def test_full_disk_is_told(
         (["tran"], 2, "unknown command 'tran', did you mean 'train'?"),
         (["train", "--dataset", "corra"], 2, "did you mean 'cora'?"),
         (["train", "--epocs", "1"], 2, "did you mean '--epochs'?"),
+        (["train", "--fanout", "99999999999999999999"], 2, "--fanout"),
+        (["train", "--threads", "100000"], 2, "--threads is 100000, it must be at most 1024"),
+        (["train", "--hot-set", "nowhere.npy"], 2, "--hot-set is nowhere.npy"),
         (["convert", "cora"], 2, "OUT"),
         (["info", "nowhere"], 1, "nowhere"),
         (["verify", "nowhere"], 1, "nowhere"),
