@@ -71,8 +71,9 @@ def draw_labels(num_nodes: int, seed: int) -> Ids:
 def draw_edges(labels: Ids, seed: int) -> NDArray[Any]:
     """(2, about 12 * num_nodes), int32 where it fits: no loops, no duplicates, ordered by target.
 
-    A node's chance falls with the square root of its rank, separately for sources and targets, so that both
-    degrees have a power-law tail of exponent 3. Ranks are drawn as the square of a uniform number.
+    A node's chance falls with its rank, r^(-2/3) for sources, r^(-1/2) for targets, the two ranks apart: the
+    out-degrees, which are how often a node is sampled, have a power-law tail of exponent 2.5, the in-degrees
+    one of exponent 3, as in graphs of citations.
     """
     num_nodes = len(labels)
     dtype = np.int32 if num_nodes <= 1 << 31 else np.int64
@@ -87,10 +88,10 @@ def draw_edges(labels: Ids, seed: int) -> NDArray[Any]:
     for block, first in enumerate(range(0, num_edges, EDGES_PER_BLOCK)):
         rng = _generator(seed, 4, block)
         count = min(EDGES_PER_BLOCK, num_edges - first)
-        source = sources[_power_rank(rng, np.full(count, num_nodes))]
-        drawn = _power_rank(rng, sizes[labels[source]])
+        source = sources[_power_rank(rng, np.full(count, num_nodes), 3)]
+        drawn = _power_rank(rng, sizes[labels[source]], 2)
         inside = members[starts[labels[source]] + drawn]
-        outside = shuffled[_power_rank(rng, np.full(count, num_nodes))]
+        outside = shuffled[_power_rank(rng, np.full(count, num_nodes), 2)]
         target = np.where(rng.random(count) < HOMOPHILY, inside, outside)
         keys[first : first + count] = np.where(source == target, -1, target * num_nodes + source)
     keys.sort()
@@ -104,10 +105,13 @@ def draw_edges(labels: Ids, seed: int) -> NDArray[Any]:
     return edges
 
 
-def _power_rank(rng: np.random.Generator, counts: Ids) -> Ids:
-    """A rank below each count, the low ones more often: density proportional to 1 / sqrt(rank)."""
+def _power_rank(rng: np.random.Generator, counts: Ids, power: int) -> Ids:
+    """A rank below each count, the low ones more often: density proportional to rank^(1 / power - 1)."""
     uniform = rng.random(len(counts))
-    return np.minimum((uniform * uniform * counts).astype(np.int64), counts - 1)
+    drawn = uniform.copy()
+    for _ in range(power - 1):
+        drawn *= uniform
+    return np.minimum((drawn * counts).astype(np.int64), counts - 1)
 
 
 def draw_splits(num_nodes: int, seed: int) -> dict[str, Ids]:
