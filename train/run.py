@@ -7,6 +7,10 @@ from pathlib import Path
 from typing import Any
 
 try:
+    if __name__ == "__main__":
+        from gnn_ibp.train.start import main
+
+        sys.exit(main(["train", *sys.argv[1:]]))
     import numpy as np
     import torch
     from torch import Tensor
@@ -137,9 +141,3 @@ def _loader(config: Config, store: FeatureStore, sampler: NeighborSampler, name:
         num_threads=config.threads,
         max_batches=config.max_batches if name == "train" else None,
     )
-
-
-if __name__ == "__main__":
-    from gnn_ibp.train.cli import main
-
-    sys.exit(main(["train", *sys.argv[1:]]))

@@ -328,3 +328,20 @@ def test_run_py_without_an_installation_says_what_to_type() -> None:
     assert result.returncode == 1
     assert "type `make train`" in result.stderr
     assert "Traceback" not in result.stderr
+
+
+@pytest.mark.parametrize("start", [["-c", "from gnn_ibp.train.start import main; main()"], ["train/run.py"]])
+def test_interrupt_while_torch_is_loaded_ends_in_one_line(tmp_path: Path, start: list[str]) -> None:
+    """The `torch` of this test's path interrupts its process as it is imported."""
+    (tmp_path / "torch.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGINT)\n")
+    checkout = Path(__file__).parents[2]
+    done = subprocess.run(
+        [sys.executable, *start],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(checkout)])},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 130
+    assert done.stderr == "gnn-ibp: interrupted before anything was done\n"
