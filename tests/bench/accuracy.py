@@ -156,7 +156,7 @@ def table(measured: Sequence[Measured]) -> str:
                 f"{m.reference_acc:.3f}",
                 f"{m.test_acc - m.reference_acc:+.3f}",
                 "yes" if m.raw_identical else "NO",
-                f"{statistics.mean(m.seconds):.1f}",
+                f"{statistics.median(m.seconds):.1f}",
             ]
         )
     return "\n".join(f"| {' | '.join(row)} |" for row in rows)
