@@ -20,6 +20,7 @@ from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.feature_writer import FeatureFileWriter
 from gnn_ibp.graph import Graph, build_csc
 from gnn_ibp.labels import checked_labels, checked_num_classes, checked_splits
+from gnn_ibp.progress import progress
 from gnn_ibp.row_stream import RowStream, TakenRows
 from gnn_ibp.temporary_folder import temporary_folder
 from gnn_ibp.version import __version__
@@ -242,11 +243,7 @@ def _check_count(name: str, count: int | None, kind: str, wanted: int) -> None:
 
 def _with_bar(rows: RowStream, name: str) -> Iterator[Any]:
     """The blocks of `rows`, with a progress bar on a terminal when it takes more than a second."""
-    from tqdm import tqdm
-
-    with tqdm(
-        total=rows.num_rows, desc=f"encoding {name}", unit="rows", unit_scale=True, delay=1, disable=None
-    ) as bar:
+    with progress(f"encoding {name}", rows.num_rows, "rows") as bar:
         for block in rows.blocks():
             yield block
             bar.update(len(block))

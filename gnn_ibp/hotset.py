@@ -5,8 +5,8 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
-from tqdm import tqdm
 
+from gnn_ibp.progress import progress
 from gnn_ibp.rows import Ids
 from gnn_ibp.sample import Sample
 
@@ -55,9 +55,7 @@ def presample(
     seed_ids = torch.as_tensor(seeds)
     counts = np.zeros(0, np.int64)
     num_batches = -(-len(seed_ids) // batch_size)
-    with tqdm(
-        total=num_batches * num_epochs, desc="presampling", unit="batch", delay=1, leave=False, disable=None
-    ) as bar:
+    with progress("presampling", num_batches * num_epochs, "batch") as bar:
         for epoch in range(num_epochs):
             order = torch.from_numpy(np.random.default_rng(epoch).permutation(len(seed_ids)))
             for batch in range(num_batches):

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from tqdm import tqdm
 
 from gnn_ibp import ops
 from gnn_ibp.codec import RowCodec
 from gnn_ibp.disk_file import DiskFile
 from gnn_ibp.errors import FormatError
 from gnn_ibp.format import ROWS_AT, Header, checksum, region_bytes
+from gnn_ibp.progress import progress as progress_bar
 from gnn_ibp.rows import GROUP, PAD_BYTES, Bytes, EncodedRows, Ids, RowIndex
 
 
@@ -68,7 +68,8 @@ class RowBlocks:
         """All rows, or whole groups of rows around `wanted` (int64, ascending). FormatError for damage."""
         pieces = self._pieces(wanted)
         reader = _BlockReader(self)
-        with _bar(progress, sum(self._begin(last) - self._begin(first) for first, last in pieces)) as bar:
+        num_bytes = sum(self._begin(last) - self._begin(first) for first, last in pieces)
+        with progress_bar(progress, num_bytes, "B") as bar:
             for first, last in pieces:
                 piece = self._piece(reader, first, last)
                 bar.update(len(piece.rows.data) - 2 * PAD_BYTES)
@@ -79,7 +80,7 @@ class RowBlocks:
         damages: dict[int, Damage] = {}
         reader = _BlockReader(self)
         num_seen = 0
-        with _bar(progress, region_bytes(self._rows_bytes)) as bar:
+        with progress_bar(progress, region_bytes(self._rows_bytes), "B") as bar:
             for first, last in [*self._pieces(None), (self._num_rows, self._num_rows)]:
                 blocks = self._blocks_of(first, last) if first < last else range(len(self._sums))
                 for block in range(num_seen, blocks.stop):
@@ -210,15 +211,3 @@ class _BlockReader:
             self.fault = "is damaged: its bytes have another checksum"
             raise FormatError(str(self._blocks.damage(block, self.fault)))
         return data
-
-
-def _bar(title: str | None, num_bytes: int) -> "tqdm[None]":
-    return tqdm(
-        total=num_bytes,
-        desc=title,
-        unit="B",
-        unit_scale=True,
-        delay=1,
-        leave=False,
-        disable=title is None or None,
-    )

@@ -13,8 +13,8 @@ from gnn_ibp.budget import free_memory
 from gnn_ibp.feature_store import FeatureStore
 from gnn_ibp.graph import Graph
 from gnn_ibp.loader import Loader
+from gnn_ibp.progress import progress
 from gnn_ibp.train.model import GraphSAGE
-from gnn_ibp.train.progress import progress
 
 BLOCK_ROWS = 8192
 

@@ -12,11 +12,11 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from gnn_ibp.loader import Loader
+from gnn_ibp.progress import progress
 from gnn_ibp.tiers import Stats, subtract
 from gnn_ibp.train.config import Config
 from gnn_ibp.train.evaluate import sampled_accuracy
 from gnn_ibp.train.model import GraphSAGE
-from gnn_ibp.train.progress import progress
 
 
 @dataclass(frozen=True)
