@@ -1,0 +1,92 @@
+"""Minibatches per second of a training epoch, and where the time goes; beside PyG's model on the same ones.
+
+python tests/bench/bench_epoch.py [--nodes 2000000] [--root data] [--batches 20] [--rounds 3] …
+"""
+
+import argparse
+import itertools
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import torch
+from torch.nn.functional import cross_entropy
+from torch_geometric.nn import GraphSAGE as PyGSAGE
+
+from gnn_ibp import FeatureStore, Loader
+from gnn_ibp.converters.prepare import prepare
+from gnn_ibp.samplers import NeighborSampler
+from gnn_ibp.train.loop import Epoch, train_epoch
+from gnn_ibp.train.model import GraphSAGE
+from gnn_ibp.train.normalize import Normalize
+
+FANOUT, BATCH_SIZE, HIDDEN = [15, 10, 5], 1024, 256
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--nodes", type=int, default=2_000_000)
+    parser.add_argument("--root", type=Path, default=Path("data"))
+    parser.add_argument("--batches", type=int, default=20)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--cache-bytes", default="auto")
+    args = parser.parse_args()
+
+    ds = prepare(f"synthetic:{args.nodes}", args.root, say=print)
+    sampler = NeighborSampler(ds.graph, FANOUT)
+    store = FeatureStore(ds, cache_bytes=args.cache_bytes)
+    stats = ds.statistics("x")
+    assert stats is not None
+
+    def loader() -> Loader:
+        train = ds.split["train"]
+        return Loader(store, sampler, train, BATCH_SIZE, shuffle=True, max_batches=args.batches)
+
+    def ours(dropout: float) -> Epoch:
+        normalize = Normalize("standard", stats.mean, stats.scale)
+        model = GraphSAGE(128, HIDDEN, len(FANOUT), ds.num_classes, dropout, normalize)
+        return train_epoch(model, loader(), torch.optim.Adam(model.parameters()), number=1, seed=0)
+
+    def pygs(dropout: float) -> float:
+        model = PyGSAGE(128, HIDDEN, len(FANOUT), ds.num_classes, dropout=dropout)
+        optimizer = torch.optim.Adam(model.parameters())
+        mean, factor = torch.from_numpy(stats.mean), 1 / torch.from_numpy(stats.scale)
+        began = time.perf_counter()
+        for batch in itertools.islice(loader(), args.batches):
+            data = batch.to_data()
+            per_hop = data.num_sampled_nodes, data.num_sampled_edges
+            scores = model(
+                (data.x - mean) * factor,
+                data.edge_index,
+                num_sampled_nodes_per_hop=per_hop[0],
+                num_sampled_edges_per_hop=per_hop[1],
+            )
+            optimizer.zero_grad()
+            cross_entropy(scores[: data.batch_size], batch.y).backward()
+            optimizer.step()
+        return time.perf_counter() - began
+
+    measured: dict[str, list[float]] = {}
+    for round_ in range(args.rounds + 1):  # the first one warms up
+        for dropout in (0.0, 0.5):
+            epoch = ours(dropout)
+            runs: dict[str, Callable[[], float]] = {
+                f"ours, dropout {dropout}": lambda epoch=epoch: epoch.seconds["total"],
+                f"PyG's model, dropout {dropout}": lambda dropout=dropout: pygs(dropout),
+            }
+            for name, seconds in runs.items():
+                rate = args.batches / seconds()
+                if round_:
+                    measured.setdefault(name, []).append(rate)
+            if round_:
+                parts = {part: f"{value / args.batches:.3f}" for part, value in epoch.seconds.items()}
+                rows = epoch.sources["cache"]["lookups"] or 0
+                print(f"dropout {dropout}: {rows // args.batches} rows a batch, seconds a batch {parts}")
+    for name, rates in measured.items():
+        print(f"{name:28} {sorted(rates)[len(rates) // 2]:.2f} minibatches/s (median of {len(rates)})")
+
+
+if __name__ == "__main__":
+    main()
