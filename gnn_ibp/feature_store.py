@@ -80,7 +80,9 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
                 "give the memory to cache_bytes"
             )
         if isinstance(hot_set, str) and hot_set not in HOT_SETS:
-            raise ValueError(unknown_name("hot set", hot_set, HOT_SETS))
+            raise ValueError(
+                f"{unknown_name('hot set', hot_set, HOT_SETS)}; or give ids, such as gnn_ibp.presample(…)"
+            )
         self._cache_bytes = parse_bytes(cache_bytes)
         self._hot_set = hot_set
         self._raw = raw
@@ -234,9 +236,9 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
             return self._arrays[name]
 
     def _open(self, name: str) -> TieredRows:
-        if name != "x":
-            return TieredRows([], self._dataset.feature_file(name))
-        file = self._dataset.feature_file(name, raw=self._raw)
+        file = self._dataset.feature_file(name, raw=self._raw and name == "x")
+        if name != "x":  # an empty cache, so that the misses of it are the lookups of the file here, too
+            return TieredRows([RowCache.empty(file.codec, file.row_bytes)], file)
         in_worker = torch.utils.data.get_worker_info() is not None
         budget_bytes = 0 if in_worker else self._cache_bytes
         hot_set = self._hot_set

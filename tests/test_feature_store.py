@@ -124,6 +124,15 @@ def test_any_cache_gives_the_same_rows_and_keeps_its_budget(dataset, cache_bytes
     assert stats["disk"]["lookups"] == stats["cache"]["misses"]
 
 
+def test_misses_of_the_cache_are_lookups_of_the_disk_for_all_features_together(dataset):
+    store = FeatureStore(dataset, cache_bytes="16KiB")
+    for name in ("x", "year", "image", "edge_attr"):
+        store[None, name, IDS]
+    stats = store.stats()
+    assert stats["cache"]["lookups"] == 20
+    assert stats["cache"]["misses"] == stats["disk"]["lookups"] >= 15
+
+
 def test_given_ids_are_what_is_cached(dataset):
     store = FeatureStore(dataset, cache_bytes="1MiB", hot_set=torch.tensor([5, 3, 499]))
     store[None, "x", torch.tensor([3, 5, 499, 0])]

@@ -11,12 +11,14 @@ README = Path(__file__).resolve().parents[1] / "README.md"
 def test_python_lines_run_in_their_order(tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     blocks = re.findall(r"^```python\n(.*?)^```", README.read_text(), re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 4
+    assert len(blocks) == 5
     namespace: dict[str, object] = {}
     for block in blocks:
         exec(compile(block, str(README), "exec"), namespace)
     batch = next(iter(namespace["loader"]))
     assert batch.x.shape[1] == 64
+    link_batch = next(iter(namespace["links"]))
+    assert link_batch.edge_attr.shape == (link_batch.num_edges, 4)
     printed = capsys.readouterr().out
     assert "hit rate" in printed
     assert "bytes saved" in printed
