@@ -1,6 +1,5 @@
 """Writes the parts of a data set into a folder, whole or not at all."""
 
-import contextlib
 import os
 import re
 from collections.abc import Iterator, Mapping
@@ -15,7 +14,7 @@ from gnn_ibp.codec import IBPCodec
 from gnn_ibp.column_stats import ColumnStats
 from gnn_ibp.dataset_meta import EDGE, NAME, NODE, ArrayInfo, FeatureInfo, Meta, file_info
 from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
-from gnn_ibp.disk_file import NewFile
+from gnn_ibp.disk_file import NewFile, sync_folder
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.feature_writer import FeatureFileWriter
 from gnn_ibp.graph import Graph, build_csc
@@ -56,7 +55,7 @@ def write_dataset(
                     f"{out} was made by another process meanwhile; it is left as it is"
                 ) from error
             raise
-        _sync_folder(out.parent)
+        sync_folder(out.parent)
     return out
 
 
@@ -247,12 +246,3 @@ def _with_bar(rows: RowStream, name: str) -> Iterator[Any]:
         for block in rows.blocks():
             yield block
             bar.update(len(block))
-
-
-def _sync_folder(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        with contextlib.suppress(OSError):  # some network file systems cannot sync a folder
-            os.fsync(handle)
-    finally:
-        os.close(handle)

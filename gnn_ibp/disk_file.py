@@ -112,12 +112,7 @@ class NewFile:
         os.fsync(self._file.fileno())
         self._file.close()
         self._partial.replace(self.path)
-        folder = os.open(self.path.parent, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            with contextlib.suppress(OSError):  # some network file systems cannot sync a folder
-                os.fsync(folder)
-        finally:
-            os.close(folder)
+        sync_folder(self.path.parent)
 
     def discard(self) -> None:
         """Removes what was written; nothing after `commit`."""
@@ -132,3 +127,13 @@ class NewFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.discard()
+
+
+def sync_folder(folder: Path) -> None:
+    """Makes what was created or renamed in `folder` durable."""
+    handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        with contextlib.suppress(OSError):  # some network file systems cannot sync a folder
+            os.fsync(handle)
+    finally:
+        os.close(handle)

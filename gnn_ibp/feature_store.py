@@ -18,6 +18,7 @@ from gnn_ibp.dataset import Dataset
 from gnn_ibp.errors import unknown_name
 from gnn_ibp.graph import Graph
 from gnn_ibp.hotset import degree_hot_set
+from gnn_ibp.read_request import ReadRequest
 from gnn_ibp.report import capacity_text, sources_table
 from gnn_ibp.row_type import RowType
 from gnn_ibp.rows import Ids
@@ -124,7 +125,7 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
         rows = self.rows(name)
         checked = ops.check_ids(ids, rows.num_rows)
         out = allocate(rows.row_type, len(checked))
-        rows.read(checked, out)
+        rows.read_checked(ReadRequest(checked, rows.row_type.out_bytes(out), None))
         return out
 
     def labels(self, ids: Tensor) -> Tensor | None:
@@ -171,14 +172,15 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
         name, index = self._known(attr), attr.index
         num_rows = self._sizes()[name][0]
         one = isinstance(index, int | np.integer) and not isinstance(index, bool)
+        ids: Any
         if index is None or isinstance(index, slice):
             ids = np.arange(*(index or slice(None)).indices(num_rows))
         else:
-            ids = ops.check_ids([index] if one else index, num_rows)
+            ids = [index] if one else index
         if name in self._dataset.features:
             rows = self.read(name, ids)
         else:
-            rows = self._array(name)[torch.from_numpy(ids)]
+            rows = self._array(name)[torch.from_numpy(ops.check_ids(ids, num_rows))]
         return rows[0] if one else rows
 
     def _get_tensor_size(self, attr: TensorAttr) -> tuple[int, ...]:

@@ -1,26 +1,20 @@
 """Hot sets: which rows are worth caching, hottest first."""
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from gnn_ibp.progress import progress
 from gnn_ibp.rows import Ids
 from gnn_ibp.sample import Sample
 
-_STEP = 1 << 24
-
 
 class Topology(Protocol):
     """What a hot set needs of a graph in CSC."""
 
-    @property
-    def num_nodes(self) -> int: ...
-
-    @property
-    def indices(self) -> NDArray[Any]: ...
+    def out_degree(self) -> Ids: ...
 
 
 class Sampler(Protocol):
@@ -34,10 +28,7 @@ def degree_hot_set(graph: Topology) -> Ids:
 
     The out-degree is how often a node occurs in `indices`: how often it can be sampled. int64 (num_nodes,).
     """
-    counts = np.zeros(graph.num_nodes, np.int64)
-    for first in range(0, len(graph.indices), _STEP):  # may be mapped and larger than memory
-        counts += np.bincount(graph.indices[first : first + _STEP], minlength=graph.num_nodes)
-    return np.argsort(-counts, kind="stable")
+    return np.argsort(-graph.out_degree(), kind="stable")
 
 
 def presample(

@@ -5,13 +5,13 @@
 
 import json
 import math
-import os
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from gnn_ibp.budget import format_bytes
+from gnn_ibp.disk_file import NewFile
 
 Counters = Mapping[str, Any]
 Sources = Mapping[str, Counters]
@@ -122,12 +122,9 @@ def format_share(share: float | None) -> str:
 def write_json(path: Path, report: Mapping[str, Any]) -> None:
     """Writes the report whole or not at all; numbers that JSON lacks (NaN, infinity) become null."""
     text = json.dumps(_plain(report), indent=1, allow_nan=False)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        temporary.write_text(text + "\n")
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with NewFile(path) as file:
+        file.write(f"{text}\n".encode())
+        file.commit()
 
 
 def _setting(value: object) -> str:

@@ -77,7 +77,10 @@ class TieredRows:
 
         A read that fails is not counted.
         """
-        request = ReadRequest.checked(ids, out, at, self.num_rows, self.row_type)
+        self.read_checked(ReadRequest.checked(ids, out, at, self.num_rows, self.row_type))
+
+    def read_checked(self, request: ReadRequest) -> None:
+        """`read` for a reader that has checked the arguments itself."""
         used = [source for source in self._sources if source]
         num_hits, encoded_bytes = [0] * len(self._sources), [0] * len(self._sources)
         start = time.perf_counter()

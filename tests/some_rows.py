@@ -1,5 +1,7 @@
 """Rows for tests of files and caches: some encode, some stay raw, each tells its id."""
 
+import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -40,3 +42,12 @@ def numbered_file(
 def same_bits(a: NDArray[np.float32], b: NDArray[np.float32]) -> bool:
     """Whether two arrays have the same shape and bytes; NaN equals itself."""
     return a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def in_threads(work: Callable[[int], None], num_threads: int) -> None:
+    """Runs work(0), work(1), … at once and waits for all."""
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(num_threads)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()

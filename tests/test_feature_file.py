@@ -4,7 +4,6 @@ import os
 import pickle
 import subprocess
 import sys
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from some_rows import numbered_file, numbered_rows, same_bits, unit_codec
+from some_rows import in_threads, numbered_file, numbered_rows, same_bits, unit_codec
 
 from gnn_ibp.codec import IBPCodec
 from gnn_ibp.errors import FormatError
@@ -390,11 +389,7 @@ def test_many_threads_get_their_own_rows(tmp_path: Path, layout: str) -> None:
             if not np.array_equal(out[:, 0], ids) or not same_bits(out, rows[ids]):
                 wrong.append(seed)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, 8)
     assert wrong == []
 
 

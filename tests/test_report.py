@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from gnn_ibp import report
+from gnn_ibp.disk_file import NewFile
 
 CACHE = {
     "lookups": 1000,
@@ -52,7 +53,7 @@ def test_failed_write_leaves_the_old_report(tmp_path: Path, monkeypatch: pytest.
     def fail(*_: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(Path, "write_text", fail)
+    monkeypatch.setattr(NewFile, "write", fail)
     with pytest.raises(OSError, match="No space left"):
         report.write_json(path, {"epochs": 2})
     assert json.loads(path.read_text()) == {"epochs": 1}

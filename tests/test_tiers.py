@@ -1,6 +1,5 @@
 """TieredRows: the same rows whatever the caches, and counters that add up."""
 
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +8,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from some_rows import numbered_file, same_bits
+from some_rows import in_threads, numbered_file, same_bits
 
 from gnn_ibp.cache import RowCache
 from gnn_ibp.errors import FormatError
@@ -186,10 +185,6 @@ def test_many_threads_get_their_rows_and_are_all_counted(tmp_path: Path) -> None
             if not np.array_equal(out[:, 0], ids) or not same_bits(out.numpy(), rows[ids]):
                 wrong.append(seed)
 
-    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(8)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    in_threads(work, 8)
     assert wrong == []
     check_sums(reader.stats(), 8 * 50 * 200)

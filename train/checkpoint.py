@@ -1,13 +1,13 @@
 """Checkpoint: a trained model in a file, with all that is needed to predict with it."""
 
 import io
-import os
 from pathlib import Path
 from typing import Any
 
 import torch
 
 import gnn_ibp
+from gnn_ibp.disk_file import NewFile
 from gnn_ibp.errors import FormatError
 from gnn_ibp.train.model import GraphSAGE
 from gnn_ibp.train.normalize import Normalize
@@ -31,13 +31,9 @@ def save_model(path: Path, model: GraphSAGE, settings: dict[str, Any], **facts: 
     }
     data = io.BytesIO()
     torch.save(content, data)  # straight to a full disk it ends in an error of its own that names no cause
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data.getbuffer())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with NewFile(path) as file:
+        file.write(data.getvalue())
+        file.commit()
 
 
 def load_model(path: Path) -> GraphSAGE:
