@@ -18,7 +18,6 @@ from gnn_ibp.dataset import Dataset
 from gnn_ibp.errors import unknown_name
 from gnn_ibp.graph import Graph
 from gnn_ibp.hotset import degree_hot_set
-from gnn_ibp.read_request import ReadRequest
 from gnn_ibp.report import capacity_text, sources_table
 from gnn_ibp.row_type import RowType
 from gnn_ibp.rows import Ids
@@ -125,7 +124,7 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
         rows = self.rows(name)
         checked = ops.check_ids(ids, rows.num_rows)
         out = allocate(rows.row_type, len(checked))
-        rows.read_checked(ReadRequest(checked, rows.row_type.out_bytes(out), None))
+        rows.read(checked, out)
         return out
 
     def labels(self, ids: Tensor) -> Tensor | None:

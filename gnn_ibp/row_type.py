@@ -68,23 +68,35 @@ class RowType:
 
         Shares memory. TypeError for another dtype, ValueError for another shape or what cannot be written.
         """
-        if not isinstance(out, torch.Tensor | np.ndarray):
+        if isinstance(out, torch.Tensor):
+            return self.tensor_bytes(out, torch.device("cpu")).numpy()
+        if not isinstance(out, np.ndarray):
             raise TypeError(f"out must be a torch tensor or a NumPy array, got {type(out).__name__}")
+        self._check_out(out)
+        if not out.flags.c_contiguous:
+            raise ValueError("out is not C-contiguous")
+        if not out.flags.writeable:
+            raise ValueError("out is read-only")
+        return out.reshape(-1).view(np.uint8).reshape(len(out), self.row_bytes)
+
+    def tensor_bytes(self, out: torch.Tensor, device: torch.device) -> torch.Tensor:
+        """`out` (num_out, *shape), a tensor on `device` to be written, as uint8 (num_out, row_bytes).
+
+        Shares memory. Errors as `out_bytes`.
+        """
+        if not isinstance(out, torch.Tensor):
+            raise TypeError(f"out must be a torch tensor, got {type(out).__name__}")
+        self._check_out(out)
+        if out.device != device:
+            where = "into CPU memory" if device.type == "cpu" else f"to {device}"
+            raise ValueError(f"out is on {out.device}, these rows are read {where}")
+        if not out.is_contiguous():
+            raise ValueError("out is not contiguous")
+        return out.detach().view(-1).view(torch.uint8).view(len(out), self.row_bytes)
+
+    def _check_out(self, out: torch.Tensor | NDArray[Any]) -> None:
         if dtype_name(out.dtype) != self.dtype or (isinstance(out, np.ndarray) and not out.dtype.isnative):
             raise TypeError(f"out has dtype {out.dtype}, the rows have {self.dtype}")
         if out.ndim == 0 or tuple(out.shape[1:]) != self.shape:
             wanted = ", ".join(map(str, ("num_rows", *self.shape)))
             raise ValueError(f"out has shape {tuple(out.shape)}, ({wanted}) is wanted")
-        if isinstance(out, torch.Tensor):
-            if out.device.type != "cpu":
-                raise ValueError(f"out is on {out.device}, these rows are read into CPU memory")
-            if not out.is_contiguous():
-                raise ValueError("out is not contiguous")
-            array = out.detach().view(-1).view(torch.uint8).numpy()
-        else:
-            if not out.flags.c_contiguous:
-                raise ValueError("out is not C-contiguous")
-            if not out.flags.writeable:
-                raise ValueError("out is read-only")
-            array = out.reshape(-1).view(np.uint8)
-        return array.reshape(len(out), self.row_bytes)

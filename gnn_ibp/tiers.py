@@ -1,18 +1,22 @@
 """TieredRows: the one reader that users' reads go through. Caches, then the file; counters of each."""
 
 import threading
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
+from typing import TYPE_CHECKING
 
 import torch
 from numpy.typing import ArrayLike
 
-from gnn_ibp import ops
 from gnn_ibp.cache import RowCache
+from gnn_ibp.copied_tiers import CopiedTiers
 from gnn_ibp.feature_file import FeatureFile
-from gnn_ibp.read_request import Out, ReadRequest
+from gnn_ibp.host_tiers import HostTiers, Served
+from gnn_ibp.read_request import Out
 from gnn_ibp.row_type import RowType
+
+if TYPE_CHECKING:
+    from gnn_ibp.cuda import Cuda
 
 CACHE_TIERS = ("cache", "host")
 DISK = "disk"
@@ -26,8 +30,10 @@ class TierCounters:
     """What one tier served. The misses of a tier are the lookups of the next; the last one has none.
 
     logical_bytes: of the rows decoded; encoded_bytes: as they are stored; physical_bytes: what was moved for
-    them: the same in memory, pages on a disk. seconds: of all calls, which may overlap in threads; caches are
-    served in one pass, whose time stands at the first.
+    them: the same in memory, 32-byte sectors where a device reads host memory, pages on a disk.
+    pcie_bytes: of the sectors that crossed the bus to a device: of host rows, and of staged rows of the disk.
+    seconds: of all calls, which may overlap in threads; caches are served in one pass, whose time stands at
+    the first.
     """
 
     lookups: int = 0
@@ -36,6 +42,7 @@ class TierCounters:
     logical_bytes: int = 0
     encoded_bytes: int = 0
     physical_bytes: int = 0
+    pcie_bytes: int = 0
     seconds: float = 0.0
 
     def add(self, other: "TierCounters") -> None:
@@ -50,14 +57,17 @@ class TieredRows:
     """Rows of a feature file, through up to two caches. Any number of threads may read.
 
     caches: in the order in which they are asked, named "cache" and "host" in `stats`; empty ones count too.
+    cuda: rows are wanted on its device; `gnn_ibp.device_cache.device_caches` makes the caches then.
     """
 
-    def __init__(self, caches: Sequence[RowCache], file: FeatureFile) -> None:
+    def __init__(self, caches: Sequence[RowCache], file: FeatureFile, cuda: "Cuda | None" = None) -> None:
         if len(caches) > len(CACHE_TIERS):
             raise ValueError(f"{len(caches)} caches came, at most {len(CACHE_TIERS)} are possible")
         self.caches = tuple(caches)
         self.file = file
-        self._sources = [cache.source for cache in caches]
+        self.cuda = cuda
+        on_host = HostTiers(caches, file)
+        self._tiers = CopiedTiers(on_host, file, cuda) if cuda else on_host
         self._names = (*CACHE_TIERS[: len(caches)], DISK)
         self._counters = {name: TierCounters() for name in self._names}
         self._lock = threading.Lock()
@@ -75,39 +85,22 @@ class TieredRows:
     ) -> None:
         """Writes row ids[i] to out[i], or to out[at[i]]; see `FeatureFile.read` for arguments and errors.
 
-        A read that fails is not counted.
+        With a device `out` is a tensor there, and `ids` and `at` may be; kernels check ids that are, with the
+        same IndexError. The rows are written in the order of the current stream: what is queued there
+        afterwards finds them. A read that fails is not counted.
         """
-        self.read_checked(ReadRequest.checked(ids, out, at, self.num_rows, self.row_type))
+        self._count(self._tiers.read(ids, out, at))
 
-    def read_checked(self, request: ReadRequest) -> None:
-        """`read` for a reader that has checked the arguments itself."""
-        used = [source for source in self._sources if source]
-        num_hits, encoded_bytes = [0] * len(self._sources), [0] * len(self._sources)
-        start = time.perf_counter()
-        missing = request
-        if used and len(request.ids):
-            gathered = ops.gather_decode(request.ids, used, request.out, request.at)
-            missing = ReadRequest(gathered.missing.ids, request.out, gathered.missing.at)
-            served = [k for k, source in enumerate(self._sources) if source]
-            for k, hits, num_bytes in zip(served, gathered.hits, gathered.encoded_bytes, strict=True):
-                num_hits[k], encoded_bytes[k] = hits, num_bytes
-        cached = time.perf_counter()
-        disk = self.file.read_checked(missing)
-        end = time.perf_counter()
-
-        tiers: list[TierCounters] = []
-        lookups, seconds = len(request.ids), cached - start
-        for hits, num_bytes in zip(num_hits, encoded_bytes, strict=True):
-            tiers.append(self._tier(lookups, hits, num_bytes, num_bytes, seconds))
-            lookups, seconds = lookups - hits, 0.0
-        tiers.append(self._tier(lookups, lookups, disk.encoded_bytes, disk.physical_bytes, end - cached))
+    def _count(self, served: Sequence[Served]) -> None:
+        lookups = sum(tier.num_rows for tier in served)
         with self._lock:
-            for name, tier in zip(self._names, tiers, strict=True):
-                self._counters[name].add(tier)
-
-    def _tier(self, lookups: int, hits: int, encoded: int, physical: int, seconds: float) -> TierCounters:
-        logical = hits * self.file.row_bytes
-        return TierCounters(lookups, hits, lookups - hits, logical, encoded, physical, seconds)
+            for name, tier in zip(self._names, served, strict=True):
+                misses = lookups - tier.num_rows
+                logical_bytes = tier.num_rows * self.file.row_bytes
+                moved = (tier.encoded_bytes, tier.physical_bytes, tier.pcie_bytes)
+                counts = TierCounters(lookups, tier.num_rows, misses, logical_bytes, *moved, tier.seconds)
+                self._counters[name].add(counts)
+                lookups = misses
 
     def stats(self) -> Stats:
         """Per tier what `TierCounters` counts, since the beginning, and hit_rate: None before a lookup."""

@@ -24,6 +24,7 @@ KEYS = [
     "logical_bytes",
     "encoded_bytes",
     "physical_bytes",
+    "pcie_bytes",
     "seconds",
 ]
 

@@ -3,7 +3,7 @@
 from gnn_ibp.ops.csc import CscArrays, build_csc, count_ids, first_bad_node
 from gnn_ibp.ops.encode import decode_all, encode_rows, ibp_codec, stored_sizes
 from gnn_ibp.ops.fit import fit_positions, fit_sweep, fit_threshold
-from gnn_ibp.ops.gather import Gathered, KernelCodec, Missing, Source, check_ids, gather_decode
+from gnn_ibp.ops.gather import Gathered, KernelCodec, Missing, Source, bad_id, check_ids, gather_decode
 from gnn_ibp.ops.model import (
     mean_and_own,
     mean_and_own_grad,
@@ -21,6 +21,7 @@ __all__ = [
     "KernelCodec",
     "Missing",
     "Source",
+    "bad_id",
     "build_csc",
     "check_ids",
     "check_index",

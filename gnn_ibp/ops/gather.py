@@ -82,9 +82,14 @@ def check_ids(ids: ArrayLike | torch.Tensor, num_rows: int) -> Ids:
     # As unsigned numbers negative ids are beyond every valid one, and so are ids above 2^63 - 1.
     if len(checked) and int(checked.view(np.uint64).max()) >= num_rows:
         first = int((checked.view(np.uint64) >= num_rows).argmax())
-        valid = f"0 to {num_rows - 1}" if num_rows else "empty: there are no rows"
-        raise IndexError(f"ids[{first}] is {array[first]}, the valid range is {valid}")
+        raise bad_id(first, int(array[first]), num_rows)
     return checked
+
+
+def bad_id(position: int, id_: int, num_rows: int) -> IndexError:
+    """The error of an id that is no row, wherever the ids were checked."""
+    valid = f"0 to {num_rows - 1}" if num_rows else "empty: there are no rows"
+    return IndexError(f"ids[{position}] is {id_}, the valid range is {valid}")
 
 
 def gather_decode(ids: Ids, sources: Sequence[Source], out: Bytes, at: Ids | None = None) -> Gathered:
