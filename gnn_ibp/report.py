@@ -20,6 +20,12 @@ _COLUMNS = ("tier", "lookups", "hits", "hit rate", "logical", "encoded", "physic
 _PARTS = ("total", "train", "wait", "sample", "fetch", "validate")
 
 
+def tiers_text(sources: Sources, indent: str = "") -> str:
+    """The table of the tiers, and under it what crossed PCIe, where something did."""
+    pcie = pcie_text(sources)
+    return sources_table(sources, indent) + (f"\n{indent}{pcie}" if pcie else "")
+
+
 def sources_table(sources: Sources, indent: str = "") -> str:
     """One line per tier under a line of names; `saved` is 1 - encoded / logical bytes of the tier's hits."""
     rows = [_COLUMNS, *(_tier_row(tier, counters) for tier, counters in sources.items())]
@@ -29,6 +35,23 @@ def sources_table(sources: Sources, indent: str = "") -> str:
         cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
         lines.append(indent + "  ".join(cells).rstrip())
     return "\n".join(lines)
+
+
+def pcie_text(sources: Sources) -> str | None:
+    """What crossed PCIe: "PCIe: 3.21 GiB encoded in 3.40 GiB of sectors, 21.3 GB/s"; None where nothing did.
+
+    The rate is over the seconds of the tiers whose rows crossed it, reads that overlap counted each. One pass
+    serves both caches, so the seconds of the cache are counted with the host's.
+    """
+    crossed = [tier for tier, counters in sources.items() if counters.get("pcie_bytes", 0)]
+    if not crossed:
+        return None
+    moved = sum(int(sources[tier]["pcie_bytes"]) for tier in crossed)
+    encoded = sum(int(sources[tier]["encoded_bytes"]) for tier in crossed)
+    timed = {*crossed, "cache"} if "host" in crossed else set(crossed)
+    seconds = sum(float(sources[tier]["seconds"]) for tier in timed & sources.keys())
+    rate = f", {moved / seconds / 1e9:.1f} GB/s" if seconds > 0 else ""
+    return f"PCIe: {format_bytes(encoded)} encoded in {format_bytes(moved)} of sectors{rate}"
 
 
 def settings_text(settings: Mapping[str, Any]) -> str:
@@ -69,7 +92,7 @@ def epoch_text(epoch: Counters, num_epochs: int) -> str:
     )
     if epoch["peak_anon_bytes"]:
         parts.append(f"memory {format_bytes(epoch['peak_anon_bytes'])}")
-    return "  ".join(parts) + "\n" + sources_table(epoch["sources"], indent="    ")
+    return "  ".join(parts) + "\n" + tiers_text(epoch["sources"], indent="    ")
 
 
 def run_text(run: Mapping[str, Any]) -> str:
@@ -83,15 +106,16 @@ def run_text(run: Mapping[str, Any]) -> str:
         weights = f", weights of epoch {best['epoch']}" if best else ""
         lines.append(f"  test accuracy {run['test_acc']:.4f} ({how}{weights})")
     lines.append("  seconds: " + ", ".join(f"{name} {value:.1f}" for name, value in total.items()))
-    lines.append(sources_table(run["sources"], indent="  "))
+    lines.append(tiers_text(run["sources"], indent="  "))
     lines += [
         f"  {tier}: {capacity_text(cache['bytes'], cache['rows'], cache['rows_if_raw'])}"
         for tier, cache in run["caches"].items()
     ]
-    anon = run["peak_anon_bytes"]
+    anon, device = run["peak_anon_bytes"], run.get("peak_device_bytes")
     lines.append(
         f"  peak memory {format_bytes(run['peak_rss_bytes'])}"
         + (f", without pages of files {format_bytes(anon)}" if anon else "")
+        + (f", on the device {format_bytes(device)}" if device else "")
     )
     return "\n".join(lines)
 

@@ -31,6 +31,31 @@ def test_table_shows_rates_and_bytes_saved() -> None:
     assert "-" in disk.split()
 
 
+def test_pcie_is_told_of_the_tiers_that_crossed_it() -> None:
+    host = {**CACHE, "encoded_bytes": 3 << 30, "pcie_bytes": 4 << 30, "seconds": 0.0}
+    sources = {
+        "cache": {**CACHE, "pcie_bytes": 0, "seconds": 0.2},
+        "host": host,
+        "disk": {**CACHE, "seconds": 9},
+    }
+    wanted = "PCIe: 3.00 GiB encoded in 4.00 GiB of sectors, 21.5 GB/s"
+    assert report.pcie_text(sources) == wanted
+    assert report.tiers_text(sources, "  ").splitlines()[-1] == "  " + wanted
+    staged = {"cache": {**CACHE, "seconds": 9}, "disk": {**host, "seconds": 2}}
+    assert report.pcie_text(staged) == "PCIe: 3.00 GiB encoded in 4.00 GiB of sectors, 2.1 GB/s"
+
+
+def test_pcie_without_a_clock_has_no_rate() -> None:
+    host = {**CACHE, "encoded_bytes": 900, "pcie_bytes": 1024, "seconds": 0.0}
+    assert report.pcie_text({"host": host}) == "PCIe: 900 B encoded in 1.00 KiB of sectors"
+
+
+def test_nothing_is_said_of_pcie_on_the_cpu() -> None:
+    sources = {"cache": CACHE, "disk": {**UNUSED, "pcie_bytes": 0}}
+    assert report.pcie_text(sources) is None
+    assert report.tiers_text(sources) == report.sources_table(sources)
+
+
 def test_capacity_compares_with_raw_rows() -> None:
     text = report.capacity_text(1 << 30, 2_410_000, 2_097_152)
     assert text == "1.00 GiB holds 2.41 M rows instead of 2.10 M"

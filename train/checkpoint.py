@@ -16,16 +16,17 @@ from gnn_ibp.train.normalize import Normalize
 def save_model(path: Path, model: GraphSAGE, settings: dict[str, Any], **facts: float | int | None) -> None:
     """Writes `model` to `path`, whole or not at all; `settings` and `facts` in plain types stand beside it.
 
-    The file is read by torch.load(path, weights_only=True). Its "model" loads into
-    torch_geometric.nn.models.GraphSAGE(in_dim, hidden, num_layers, num_classes), which then wants features
-    normalized as "normalize" says.
+    The file is read by torch.load(path, weights_only=True), on machines without a GPU too: all tensors are
+    the CPU's. Its "model" loads into torch_geometric.nn.models.GraphSAGE(in_dim, hidden, num_layers,
+    num_classes), which then wants features normalized as "normalize" says.
     """
     normalize = model.normalize
+    statistics = {name: buffer.cpu() for name, buffer in normalize.named_buffers()}
     content = {
         "version": gnn_ibp.__version__,
-        "model": model.state_dict(),
+        "model": {name: weight.cpu() for name, weight in model.state_dict().items()},
         "shape": model.shape,
-        "normalize": {"kind": normalize.kind, "mean": normalize.mean, "scale": normalize.scale},
+        "normalize": {"kind": normalize.kind, "mean": None, "scale": None, **statistics},
         "settings": settings,
         **facts,
     }

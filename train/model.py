@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from gnn_ibp.sample import Layer
 from gnn_ibp.train.normalize import Affine, Normalize
+from gnn_ibp.train.plain_layer import plain_layer
 from gnn_ibp.train.sage_layer import Activation, Memory, SageLayer
 
 
@@ -65,6 +66,11 @@ class GraphSAGE(nn.Module):
         return h
 
 
+def has_kernels(x: Tensor) -> bool:
+    """Whether our kernels compute with tensors on the device of `x`; otherwise torch's operators do."""
+    return x.device.type == "cpu"
+
+
 class SAGEConv(nn.Module):
     """One layer: lin_l of the neighbors' mean plus lin_r of the node's own row."""
 
@@ -80,6 +86,8 @@ class SAGEConv(nn.Module):
     ) -> Tensor:
         """(num_dst, out_dim) from x (num_src, in_dim), read as `affine` says; see `SageLayer`."""
         weights = self.lin_l.weight, self.lin_l.bias, self.lin_r.weight
+        if not has_kernels(x):
+            return plain_layer(x, *weights, layer, affine, activation)
         out: Tensor = SageLayer.apply(x, *weights, layer, affine, activation, self.memory)  # type: ignore[no-untyped-call]
         return out
 

@@ -30,6 +30,24 @@ def test_loaded_model_gives_the_same_scores(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["model.pt"]
 
 
+def test_weights_of_any_device_are_saved_as_the_cpus(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tensor of the CPU answers `cpu()` with itself: what is saved must be what `cpu()` gave."""
+    moved: list[torch.Tensor] = []
+
+    def cpu(tensor: torch.Tensor) -> torch.Tensor:
+        moved.append(tensor.clone())
+        return moved[-1]
+
+    monkeypatch.setattr(torch.Tensor, "cpu", cpu)
+    written: list[dict[str, object]] = []
+    monkeypatch.setattr(torch, "save", lambda content, file: written.append(content))
+    save_model(tmp_path / "model.pt", make_model(), {})
+    (content,) = written
+    tensors = [*content["model"].values(), content["normalize"]["mean"], content["normalize"]["scale"]]
+    assert len(tensors) == 8
+    assert {id(tensor) for tensor in tensors} == {id(tensor) for tensor in moved}
+
+
 def test_cut_model_file_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "model.pt"
     save_model(path, make_model(), {})
