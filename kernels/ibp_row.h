@@ -11,16 +11,7 @@
 //   A row that would take V * S bytes or more is stored raw.
 #pragma once
 
-#ifdef __CUDACC_RTC__  // NVRTC has no standard headers
-typedef unsigned char uint8_t;
-typedef unsigned short uint16_t;
-typedef unsigned int uint32_t;
-typedef unsigned long long uint64_t;
-typedef unsigned long long size_t;
-#else
-#include <cstddef>
-#include <cstdint>
-#endif
+#include "integers.h"
 
 #ifdef __CUDACC__
 #define GNN_IBP_HD __host__ __device__ __forceinline__

@@ -1,0 +1,5 @@
+"""CUDA as the rest of the library sees it."""
+
+
+class PinError(RuntimeError):
+    """Memory that could not be page-locked."""
