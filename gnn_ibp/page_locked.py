@@ -1,0 +1,92 @@
+"""Page-locked host memory: ordinary memory, registered in place so that kernels read it over PCIe."""
+
+import contextlib
+import mmap
+import os
+import resource
+import weakref
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+PAGE_BYTES = mmap.PAGESIZE
+
+# cudaHostRegister's flags; CuPy has no names for them
+_REGISTER_PORTABLE, _REGISTER_MAPPED = 0x01, 0x02
+
+
+class PinError(RuntimeError):
+    """Host memory that cannot be page-locked; the message says how much was asked for and what limits it."""
+
+
+class PageLockedMemory:
+    """Allocates page-locked memory, and knows where the device sees it.
+
+    runtime: `cupy.cuda.runtime`. It is used rather than torch's functions, as a refused registration leaves
+    no error behind there that the next kernel of torch would stumble over.
+    """
+
+    def __init__(self, runtime: Any) -> None:
+        self._runtime = runtime
+        self._device_starts: dict[tuple[int, int], int] = {}  # of each registered [start, end)
+
+    def allocate(self, num_bytes: int) -> Tensor:
+        """uint8 (num_bytes,) host memory on a page boundary; unlocked when the last tensor over it is gone.
+
+        The memory is not handed on to forked processes, which would copy it at the fork.
+        Raises PinError where it cannot be locked, MemoryError where there is none.
+        """
+        if num_bytes == 0:
+            return torch.empty(0, dtype=torch.uint8)
+        pages = _map(-(-num_bytes // PAGE_BYTES) * PAGE_BYTES)
+        memory = np.frombuffer(pages, np.uint8)
+        start = memory.ctypes.data
+        try:
+            self._runtime.hostRegister(start, memory.nbytes, _REGISTER_PORTABLE | _REGISTER_MAPPED)
+        except RuntimeError as error:
+            raise PinError(_refusal(memory.nbytes, error)) from error
+        self._device_starts[start, start + memory.nbytes] = int(
+            self._runtime.pointerGetAttributes(start).devicePointer
+        )
+        # `memory` goes before `pages` does, which it holds: the lock is gone when the pages are unmapped
+        unlock = weakref.finalize(memory, self._unlock, start, start + memory.nbytes, os.getpid())
+        unlock.atexit = False  # the end of the process unlocks; CUDA may be gone by then
+        return torch.from_numpy(memory)[:num_bytes]
+
+    def device_pointer(self, address: int) -> int | None:
+        """Where kernels find the byte at the host address `address`; None where it is not locked by us."""
+        for (start, end), device_start in list(self._device_starts.items()):
+            if start <= address < end:
+                return device_start + address - start
+        return None
+
+    def _unlock(self, start: int, end: int, owner: int) -> None:
+        if os.getpid() != owner:  # a forked child has neither the memory nor CUDA
+            return
+        self._device_starts.pop((start, end), None)
+        with contextlib.suppress(RuntimeError):
+            self._runtime.hostUnregister(start)
+
+
+def _map(num_bytes: int) -> mmap.mmap:
+    """Fresh pages of this process alone, on huge ones where the system has them."""
+    try:
+        pages = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    except OSError as error:
+        raise MemoryError(f"{num_bytes:,} bytes of host memory cannot be had: {error}") from error
+    for advice in ("MADV_HUGEPAGE", "MADV_DONTFORK"):
+        with contextlib.suppress(AttributeError, OSError):  # advice that this system does not know
+            pages.madvise(getattr(mmap, advice))
+    return pages
+
+
+def _refusal(num_bytes: int, error: RuntimeError) -> str:
+    limit, _ = resource.getrlimit(resource.RLIMIT_MEMLOCK)
+    limit_text = "unlimited" if limit == resource.RLIM_INFINITY else f"{limit:,} bytes"
+    return (
+        f"{num_bytes:,} bytes of host memory cannot be page-locked: {error}. The limit of locked memory "
+        f"(ulimit -l) is {limit_text}. Raise it (a container: --ulimit memlock=-1), free memory, or ask for "
+        "less (host_bytes); Windows' WSL locks only a part of its memory, whatever the limit"
+    )
