@@ -1,5 +1,6 @@
 """The PyG face of a data set: compressed features behind a cache, labels, and whatever else it holds."""
 
+import math
 import threading
 from collections.abc import Callable
 from os import PathLike
@@ -12,22 +13,19 @@ from torch import Tensor
 from torch_geometric.data import Data, TensorAttr
 
 from gnn_ibp import ops
-from gnn_ibp.budget import parse_bytes
 from gnn_ibp.cache import RowCache
+from gnn_ibp.cuda import Cuda
 from gnn_ibp.dataset import Dataset
+from gnn_ibp.device import Device, device_word
 from gnn_ibp.errors import unknown_name
-from gnn_ibp.graph import Graph
-from gnn_ibp.hotset import degree_hot_set
+from gnn_ibp.feature_readers import FeatureReaders, ReaderSettings
 from gnn_ibp.report import capacity_text, sources_table
 from gnn_ibp.row_type import RowType
 from gnn_ibp.rows import Ids
-from gnn_ibp.tiers import CACHE_TIERS, Stats, TieredRows, total
+from gnn_ibp.tiers import CACHE_TIERS, Stats, TieredRows
 
 Allocate = Callable[[RowType, int], Tensor]
 """Gives memory for so many rows of a type: a tensor (num_rows, *row_type.shape)."""
-
-HOT_SETS: dict[str, Callable[[Graph], Ids]] = {"degree": degree_hot_set}
-"""Hot sets that the graph alone tells, by name."""
 
 
 class _Attr(TensorAttr):  # type: ignore[misc]
@@ -42,54 +40,49 @@ class _Attr(TensorAttr):  # type: ignore[misc]
 class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
     """Serves the rows of a `Dataset` by node or edge id, as a `torch_geometric.data.FeatureStore`.
 
-    Rows of `x` are looked up in a cache of encoded rows first and read from the feature file where they are
-    not in it; every value is bit for bit what was converted. Other features are read from their files.
-    Reading is safe from many threads. A pickled store carries its path and settings, no rows; inside a
-    DataLoader worker it opens without a cache, so that workers do not multiply its memory.
+    Rows of `x` are looked up in caches of encoded rows first and read from the feature file where they are
+    in none; every value is bit for bit what was converted. Other features are read from their files.
+    Everything comes back on the store's device; ids may lie there or on the CPU. Reading is safe from many
+    threads, on each one's current stream.
+
+    A pickled store carries its path and settings, no rows. Inside a DataLoader worker, and in any child
+    that was forked from a process with the store on a GPU, it reads the files into CPU memory, without a
+    cache: workers neither touch the GPU nor multiply memory. With `filter_per_worker=False` PyG's loaders
+    fetch in the main process, through the caches, to the device.
 
     Args:
         dataset: a `Dataset`, or the path of one.
-        device: "cpu".
-        cache_bytes: memory for the cache, everything included: an int, "512MiB", "4GiB", "0" or "auto"
-            (what fits into half of the free memory). It is never exceeded.
-        host_bytes: memory for a tier of host rows beside a GPU's cache; on the CPU "auto" or 0.
+        device: "cpu", "cuda", "cuda:1" …; or "auto": the GPU where one can be used, the CPU otherwise.
+        cache_bytes: memory for the cache on the device, everything included: an int, "512MiB", "4GiB", "0" or
+            "auto" (what fits into half of the device's free memory). It is never exceeded.
+        host_bytes: with a GPU, page-locked memory for the rows that come next, which it reads where they
+            lie; "auto" is what fits into half of the free memory. On the CPU "auto" or 0.
         hot_set: the ids to cache, hottest first; or "degree" (most often a neighbour first); or None: the
-            cache stays empty.
+            cache stays empty. Host memory also takes other rows, as long as there is room.
         raw: read the twin of `x` that stores every row raw, for comparison.
 
     Raises:
         ValueError: a setting that does not exist or makes no sense on the device.
+        RuntimeError: a GPU was asked for that cannot be used.
+        MemoryError: there is not as much memory on the device as the cache was given.
         FormatError: a damaged data set.
     """
 
     def __init__(
         self,
         dataset: Dataset | str | PathLike[str],
-        device: str = "cpu",
+        device: Device = "cpu",
         cache_bytes: int | str = "auto",
         host_bytes: int | str = "auto",
         hot_set: str | Tensor | Ids | None = "degree",
         raw: bool = False,
     ) -> None:
         super().__init__(_Attr)
-        if device != "cpu":
-            raise ValueError(f'device is {device!r}, this version has "cpu" only')
-        if host_bytes not in ("auto", 0, "0"):
-            raise ValueError(
-                f"host_bytes is {host_bytes!r}: on the CPU there is no host tier beside the cache, "
-                "give the memory to cache_bytes"
-            )
-        if isinstance(hot_set, str) and hot_set not in HOT_SETS:
-            raise ValueError(
-                f"{unknown_name('hot set', hot_set, HOT_SETS)}; or give ids, such as gnn_ibp.presample(…)"
-            )
-        self._cache_bytes = parse_bytes(cache_bytes)
-        self._hot_set = hot_set
-        self._raw = raw
+        settings = ReaderSettings(device, cache_bytes, host_bytes, hot_set, raw)
         self._dataset = dataset if isinstance(dataset, Dataset) else Dataset.open(dataset)
-        self._lock = threading.Lock()
-        self._readers: dict[str, TieredRows] = {}
+        self._readers = FeatureReaders(self._dataset, settings)
         self._arrays: dict[str, Tensor] = {}
+        self._lock = threading.Lock()
         for name in self._dataset.features:
             self.rows(name)
 
@@ -103,40 +96,51 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
     def num_nodes(self) -> int:
         return self._dataset.num_nodes
 
+    @property
+    def cuda(self) -> Cuda | None:
+        """The GPU that rows are read to; None for the CPU, also in a process that leaves the GPU alone."""
+        return self._readers.cuda
+
+    @property
+    def device(self) -> torch.device:
+        """Where everything comes back."""
+        return torch.device("cpu") if self.cuda is None else self.cuda.device
+
     def has(self, name: str) -> bool:
         """Whether there is a feature, label or array of this name."""
         return name in self._sizes()
 
     def rows(self, name: str = "x") -> TieredRows:
         """The reader of a feature. Raises KeyError where there is none of this name."""
-        with self._lock:
-            if name not in self._readers:
-                self._readers[name] = self._open(name)
-            return self._readers[name]
+        return self._readers.open(name)
 
-    def read(self, name: str, ids: Tensor | Ids, allocate: Allocate = RowType.empty) -> Tensor:
-        """The rows `ids` of a feature, (len(ids), *row_shape), in memory that `allocate` gives.
+    def read(self, name: str, ids: Tensor | Ids, allocate: Allocate | None = None) -> Tensor:
+        """The rows `ids` of a feature, (len(ids), *row_shape), on the store's device.
+
+        ids: on the CPU or on the device. allocate: gives the memory; fresh memory where it is None.
 
         Raises:
             KeyError: there is no such feature.
             IndexError: an id out of range.
         """
         rows = self.rows(name)
-        checked = ops.check_ids(ids, rows.num_rows)
-        out = allocate(rows.row_type, len(checked))
-        rows.read(checked, out)
+        if rows.cuda is None or not isinstance(ids, Tensor) or ids.device != rows.cuda.device:
+            ids = ops.check_ids(ids, rows.num_rows)  # on the device that is the kernel's work
+        out = (allocate or self._empty)(rows.row_type, math.prod(ids.shape))
+        rows.read(ids, out)
         return out
 
     def labels(self, ids: Tensor) -> Tensor | None:
-        """int64 (len(ids),) labels of nodes, -1 = none; None where the data set has no labels."""
+        """int64 (len(ids),) labels of nodes on the store's device, -1 = none; None where there are none.
+
+        ids: int64 on the CPU, known to be nodes.
+        """
         y = self._dataset.y
-        return None if y is None else y[ids]
+        return None if y is None else self._to_device(y[ids])
 
     def stats(self) -> Stats:
         """Counters of all features since the store was opened, per tier: the `sources` of a report."""
-        with self._lock:
-            readers = list(self._readers.values())
-        return total([reader.stats() for reader in readers])
+        return self._readers.stats()
 
     def caches(self) -> dict[str, RowCache]:
         """The caches of x by the name of their tier; none where the data set has no x."""
@@ -179,7 +183,9 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
         if name in self._dataset.features:
             rows = self.read(name, ids)
         else:
-            rows = self._array(name)[torch.from_numpy(ops.check_ids(ids, num_rows))]
+            if isinstance(ids, Tensor) and self.cuda is not None:
+                ids = ids.cpu()
+            rows = self._to_device(self._array(name)[torch.from_numpy(ops.check_ids(ids, num_rows))])
         return rows[0] if one else rows
 
     def _get_tensor_size(self, attr: TensorAttr) -> tuple[int, ...]:
@@ -195,18 +201,26 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
         return len(self._names("node"))
 
     def __repr__(self) -> str:
-        return f"FeatureStore({str(self._dataset.path)!r}, cache_bytes={self._cache_bytes})"
+        settings = self._readers.settings
+        where = f"device={device_word(settings.device)!r}, cache_bytes={settings.cache_bytes!r}"
+        return f"FeatureStore({str(self._dataset.path)!r}, {where})"
 
     # ---- inside ---------------------------------------------------------------------------------------
 
     def __getstate__(self) -> dict[str, Any]:
-        names = ("_tensor_attr_cls", "_cache_bytes", "_hot_set", "_raw", "_dataset")
-        return {name: self.__dict__[name] for name in names}
+        return {name: self.__dict__[name] for name in ("_tensor_attr_cls", "_dataset", "_readers")}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._lock = threading.Lock()
-        self._readers, self._arrays = {}, {}  # opened at the first use
+        self._arrays, self._lock = {}, threading.Lock()
+
+    def _empty(self, row_type: RowType, num_rows: int) -> Tensor:
+        if self.cuda is None:
+            return row_type.empty(num_rows)
+        return row_type.over(self.cuda.empty(num_rows * row_type.row_bytes), num_rows)
+
+    def _to_device(self, tensor: Tensor) -> Tensor:
+        return tensor if self.cuda is None else self.cuda.upload(tensor)
 
     def _sizes(self) -> dict[str, tuple[int, ...]]:
         """The shape of everything that can be asked for, by name."""
@@ -235,16 +249,3 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
                 y = self._dataset.y
                 self._arrays[name] = y if name == "y" and y is not None else self._dataset.array(name)
             return self._arrays[name]
-
-    def _open(self, name: str) -> TieredRows:
-        file = self._dataset.feature_file(name, raw=self._raw and name == "x")
-        if name != "x":  # an empty cache, so that the misses of it are the lookups of the file here, too
-            return TieredRows([RowCache.empty(file.codec, file.row_bytes)], file)
-        in_worker = torch.utils.data.get_worker_info() is not None
-        budget_bytes = 0 if in_worker else self._cache_bytes
-        hot_set = self._hot_set
-        if isinstance(hot_set, str) and budget_bytes:
-            hot_set = HOT_SETS[hot_set](self._dataset.graph)
-        if hot_set is None or isinstance(hot_set, str):
-            hot_set = np.empty(0, np.int64)
-        return TieredRows([RowCache.fill(file, hot_set, budget_bytes)], file)

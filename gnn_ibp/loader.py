@@ -5,6 +5,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -13,10 +14,12 @@ from torch import Tensor
 
 from gnn_ibp import ops
 from gnn_ibp.buffers import BufferPool
+from gnn_ibp.cuda import Event
 from gnn_ibp.feature_store import FeatureStore
 from gnn_ibp.minibatch import MiniBatch
 from gnn_ibp.rows import Ids
 from gnn_ibp.sample import Sample
+from gnn_ibp.side_streams import SideStreams
 
 
 class Sampler(Protocol):
@@ -27,21 +30,34 @@ class Sampler(Protocol):
         ...
 
 
+@dataclass(frozen=True)
+class _Prepared:
+    """A minibatch on its way to the consumer; `event` passes when the device has made all of it."""
+
+    batch: MiniBatch
+    event: Event | None
+
+
 class Loader:
     """Iterates over minibatches of `seeds`; one pass is one epoch.
+
+    Neighbourhoods are drawn on the CPU. With a store on a GPU every tensor of a minibatch is there: threads
+    upload the neighbourhood and fetch the rows on streams of their own, and the stream that is current
+    where a minibatch is taken waits for them, not the thread.
 
     Batches are the same for the same `seed`, whatever `prefetch` and `num_threads` are. Shuffling and
     sampling depend on the number of the epoch: 1 for the first pass, then one more for each, unless
     `set_epoch` says otherwise.
 
     Args:
-        store: where `x` and `y` come from.
+        store: says on which device; where `x` and `y` come from.
         sampler: draws the neighbourhoods.
         seeds: int64 (num_seeds,), node ids.
         batch_size: seeds per minibatch; the last one may be smaller unless `drop_last`.
         shuffle: a new order of the seeds in each epoch.
         seed: of the order; the sampler has its own.
-        prefetch: batches prepared ahead; 0 prepares each one when it is asked for, on the caller's thread.
+        prefetch: batches prepared ahead; 0 prepares each one when it is asked for, on the caller's thread
+            and its current stream.
         num_threads: threads that prepare batches, at most `prefetch`; by default as many as there are
             processors, at most `prefetch`.
         max_batches: an epoch ends after so many minibatches.
@@ -87,6 +103,7 @@ class Loader:
         """Of the current or last epoch: thread time spent sampling and fetching; time the consumer waited."""
         self._epoch = 1
         self._buffers = BufferPool(num_kept=prefetch + 2)
+        self._streams = SideStreams()
         self._lock = threading.Lock()
 
     def __len__(self) -> int:
@@ -121,23 +138,40 @@ class Loader:
             yield batch
 
     def _ahead(self, order: Ids, epoch: int) -> Iterator[MiniBatch]:
-        pending: deque[Future[MiniBatch]] = deque()
+        pending: deque[Future[_Prepared]] = deque()
         threads = ThreadPoolExecutor(self.num_threads, thread_name_prefix="gnn_ibp.Loader")
         try:
             for number in range(len(self)):
-                pending.append(threads.submit(self._prepare, order, epoch, number))
+                pending.append(threads.submit(self._prepare_aside, order, epoch, number))
                 if len(pending) > self.prefetch:
                     yield self._next(pending)
             while pending:
                 yield self._next(pending)
         finally:  # also when the consumer leaves early or a batch fails
             threads.shutdown(wait=True, cancel_futures=True)
+            cuda = self.store.cuda
+            if pending and cuda is not None:  # what nobody takes may still be under way
+                self._streams.wait(cuda)
 
-    def _next(self, pending: deque[Future[MiniBatch]]) -> MiniBatch:
+    def _next(self, pending: deque[Future[_Prepared]]) -> MiniBatch:
         start = time.perf_counter()
-        batch = pending.popleft().result()
+        prepared = pending[0].result()
+        pending.popleft()
+        cuda = self.store.cuda
+        if cuda is not None and prepared.event is not None:
+            prepared.event.join()
+            cuda.share(*prepared.batch.tensors)
         self._add_seconds("wait", start)
-        return batch
+        return prepared.batch
+
+    def _prepare_aside(self, order: Ids, epoch: int, number: int) -> _Prepared:
+        """`_prepare` on a thread of ours, and on a stream of its own where there is a device."""
+        cuda = self.store.cuda
+        if cuda is None:
+            return _Prepared(self._prepare(order, epoch, number), None)
+        with self._streams.take(cuda):
+            batch = self._prepare(order, epoch, number)
+            return _Prepared(batch, cuda.event())
 
     def _prepare(self, order: Ids, epoch: int, number: int) -> MiniBatch:
         """The whole way of one minibatch: seeds, neighbourhood, features, labels."""
@@ -145,8 +179,13 @@ class Loader:
         seeds = torch.from_numpy(order[number * self.batch_size : (number + 1) * self.batch_size])
         sample = self.sampler.sample(seeds, epoch=epoch, batch=number)
         start = self._add_seconds("sample", start)
-        x = self.store.read("x", sample.node_ids, self._buffers.empty) if self.store.has("x") else None
         labels = self.store.labels(sample.node_ids)
+        cuda = self.store.cuda
+        if cuda is not None:
+            sample = sample.apply(cuda.upload)
+        x = None
+        if self.store.has("x"):
+            x = self.store.read("x", sample.node_ids, self._buffers.empty if cuda is None else None)
         self._add_seconds("fetch", start)
         return MiniBatch(x, labels, sample)
 

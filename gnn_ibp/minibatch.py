@@ -11,7 +11,7 @@ from gnn_ibp.sample import Layer, Sample
 
 @dataclass(frozen=True)
 class MiniBatch:
-    """What `Loader` yields.
+    """What `Loader` yields; all tensors are on the store's device.
 
     x:      (num_nodes, *row_shape), row i belongs to node `n_id[i]`; None where the data set has no `x`.
     labels: int64 (num_nodes,), -1 = no label; None where the data set has no labels.
@@ -43,6 +43,13 @@ class MiniBatch:
         return None if self.labels is None else self.labels[: self.batch_size]
 
     @property
+    def tensors(self) -> list[Tensor]:
+        """All there are."""
+        sample = self.sample
+        given = [self.x, self.labels, sample.node_ids, sample.indptr, sample.indices, sample.e_id]
+        return [tensor for tensor in given if tensor is not None]
+
+    @property
     def layers(self) -> list[Layer]:
         """Bipartite layers, the one that reads all nodes first."""
         return self.sample.layers
@@ -54,7 +61,11 @@ class MiniBatch:
         """
         sample = self.sample
         num_dst = sample.indptr.numel() - 1
-        dst = torch.repeat_interleave(torch.arange(num_dst), sample.indptr.diff())
+        dst = torch.repeat_interleave(
+            torch.arange(num_dst, device=sample.indptr.device),
+            sample.indptr.diff(),
+            output_size=sample.indices.numel(),  # known here: a device need not be waited for
+        )
         data = Data(edge_index=torch.stack([sample.indices, dst]), n_id=self.n_id, e_id=self.e_id)
         data.num_nodes = self.n_id.numel()
         if self.x is not None:

@@ -60,8 +60,11 @@ class RowType:
 
     def from_bytes(self, rows: Bytes) -> torch.Tensor:
         """The tensor (num_rows, *shape) over the memory of uint8 (num_rows, row_bytes)."""
-        flat = torch.from_numpy(rows.reshape(-1)).view(self.torch_dtype)
-        return flat.view(len(rows), *self.shape)
+        return self.over(torch.from_numpy(rows.reshape(-1)), len(rows))
+
+    def over(self, memory: torch.Tensor, num_rows: int) -> torch.Tensor:
+        """The tensor (num_rows, *shape) over `memory`, uint8 (num_rows * row_bytes,), wherever it lies."""
+        return memory.view(self.torch_dtype).view(num_rows, *self.shape)
 
     def out_bytes(self, out: torch.Tensor | NDArray[Any]) -> Bytes:
         """`out` (num_out, *shape), a CPU tensor or an array to be written, as uint8 (num_out, row_bytes).

@@ -40,13 +40,6 @@ class RowIndex:
         sizes = units.astype(np.uint16) if row_bytes // unit <= 0xFFFF else units.astype(np.uint32)
         return cls(starts[:-1:GROUP].copy(), sizes, unit, align)
 
-    @classmethod
-    def unwritten(cls, num_rows: int, unit: int, align: int, row_bytes: int) -> "RowIndex":
-        """Room for the index of so many rows."""
-        wide = row_bytes // unit > 0xFFFF
-        sizes = np.empty(num_rows, np.uint32) if wide else np.empty(num_rows, np.uint16)
-        return cls(np.empty(-(-num_rows // GROUP), np.uint64), sizes, unit, align)
-
     @property
     def num_rows(self) -> int:
         return len(self.sizes)

@@ -1,6 +1,7 @@
 """A sampled neighbourhood: one CSR that serves every layer of the model by prefixes."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 from torch import Tensor
 
@@ -37,6 +38,16 @@ class Sample:
     e_id: Tensor
     num_sampled_nodes: list[int]
     num_sampled_edges: list[int]
+
+    def apply(self, move: Callable[[Tensor], Tensor]) -> "Sample":
+        """The same sample, each of its tensors as `move` gives it, such as on another device."""
+        return replace(
+            self,
+            node_ids=move(self.node_ids),
+            indptr=move(self.indptr),
+            indices=move(self.indices),
+            e_id=move(self.e_id),
+        )
 
     @property
     def num_seeds(self) -> int:

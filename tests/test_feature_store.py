@@ -9,7 +9,9 @@ import small_dataset
 import torch
 from torch_geometric.data import Data, TensorAttr
 from torch_geometric.loader import NodeLoader
+from watched_cuda import WatchedCuda
 
+from gnn_ibp.budget import parse_bytes
 from gnn_ibp.dataset import Dataset
 from gnn_ibp.errors import FormatError
 from gnn_ibp.feature_store import FeatureStore
@@ -22,9 +24,12 @@ def dataset(tmp_path_factory):
     return small_dataset.make(tmp_path_factory.mktemp("data") / "small")
 
 
-@pytest.fixture
-def store(dataset):
-    return FeatureStore(dataset, cache_bytes="16KiB")
+@pytest.fixture(params=["cpu", "device"])
+def store(dataset, request):
+    """On the device, some rows are in its cache, some in host memory, some in neither."""
+    if request.param == "cpu":
+        return FeatureStore(dataset, cache_bytes="16KiB")
+    return FeatureStore(dataset, WatchedCuda(), cache_bytes="16KiB", host_bytes="8KiB")
 
 
 IDS = torch.tensor([3, 499, 3, 0, 250])
@@ -117,7 +122,7 @@ def test_any_cache_gives_the_same_rows_and_keeps_its_budget(dataset, cache_bytes
     assert torch.equal(store[None, "x", ids], plain[None, "x", ids])
     assert store[None, "x", ids][:, 0].tolist() == ids.tolist()
     (cache,) = store.rows("x").caches
-    assert cache.nbytes <= store._cache_bytes
+    assert cache.nbytes <= parse_bytes(cache_bytes)
     stats = store.stats()
     assert stats["cache"]["lookups"] == 4000
     assert stats["cache"]["hits"] + stats["cache"]["misses"] == 4000
@@ -190,8 +195,10 @@ def test_store_is_read_only(store):
 def test_settings_that_make_no_sense_are_refused(dataset):
     with pytest.raises(ValueError, match="cache_bytes"):
         FeatureStore(dataset, host_bytes="1GiB")
-    with pytest.raises(ValueError, match="this version has"):
-        FeatureStore(dataset, device="cuda")
+    with pytest.raises(ValueError, match=r'possible are "auto", "cpu"'):
+        FeatureStore(dataset, device="gpu")
+    with pytest.raises(ValueError, match="cannot read 'much'"):
+        FeatureStore(dataset, cache_bytes="much")
     with pytest.raises(ValueError, match="did you mean 'degree'"):
         FeatureStore(dataset, hot_set="degre")
 

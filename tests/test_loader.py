@@ -7,6 +7,7 @@ import pytest
 import small_dataset
 import torch
 from torch_geometric.loader import NodeLoader
+from watched_cuda import WatchedCuda
 
 from gnn_ibp.feature_store import FeatureStore
 from gnn_ibp.graph_store import GraphStore
@@ -19,9 +20,11 @@ def dataset(tmp_path_factory):
     return small_dataset.make(tmp_path_factory.mktemp("data") / "small")
 
 
-@pytest.fixture(scope="module")
-def store(dataset):
-    return FeatureStore(dataset, cache_bytes="16KiB")
+@pytest.fixture(scope="module", params=["cpu", "device"])
+def store(dataset, request):
+    if request.param == "cpu":
+        return FeatureStore(dataset, cache_bytes="16KiB")
+    return FeatureStore(dataset, WatchedCuda(), cache_bytes="16KiB", host_bytes="8KiB")
 
 
 @pytest.fixture(scope="module")
@@ -59,8 +62,8 @@ def test_rows_belong_to_their_nodes_also_in_kept_batches(store, sampler, dataset
         assert torch.equal(batch.y, dataset.y[batch.n_id[: batch.batch_size]])
 
 
-def test_memory_of_batches_is_reused(store, sampler):
-    loader = make(store, sampler, prefetch=1, num_threads=1)
+def test_memory_of_batches_is_reused(dataset, sampler):
+    loader = make(FeatureStore(dataset), sampler, prefetch=1, num_threads=1)
     places = set()
     for _ in range(4):
         for batch in loader:

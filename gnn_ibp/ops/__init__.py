@@ -12,15 +12,7 @@ from gnn_ibp.ops.model import (
     relu_dropout_grad,
 )
 from gnn_ibp.ops.sample import hash_ids, mix, sample_neighbors
-from gnn_ibp.ops.stored import (
-    ReadResult,
-    check_index,
-    copy_rows,
-    measure_rows,
-    read_rows,
-    read_stored,
-    row_table,
-)
+from gnn_ibp.ops.stored import check_index, copy_rows, measure_rows, read_rows, row_table
 from gnn_ibp.ops.threads import num_threads, set_num_threads
 
 __all__ = [
@@ -28,7 +20,6 @@ __all__ = [
     "Gathered",
     "KernelCodec",
     "Missing",
-    "ReadResult",
     "Source",
     "bad_id",
     "build_csc",
@@ -52,7 +43,6 @@ __all__ = [
     "neighbor_mean",
     "num_threads",
     "read_rows",
-    "read_stored",
     "relu_dropout",
     "relu_dropout_grad",
     "row_table",
