@@ -5,7 +5,7 @@ ARGS ?=
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(shell find kernels -type f)
 CXX_FILES := $(shell find kernels tests -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh')
 
-.PHONY: setup train test test-slow lint check stub format clean
+.PHONY: setup train test test-slow lint check stub gpu-resources format clean
 
 setup: $(VENV)/.installed
 
@@ -37,6 +37,10 @@ check: lint test
 # The extension's type stub is committed; run this after a change of kernels/bindings.cpp.
 stub: setup
 	$(BIN)/python -m nanobind.stubgen -m gnn_ibp._kernels -o gnn_ibp/_kernels.pyi
+
+# What the CUDA kernels take of a multiprocessor is committed; run this where a change of them is wanted.
+gpu-resources: setup
+	PYTHONPATH=. $(BIN)/python tests/nvrtc/resource_table.py
 
 format: setup
 	$(BIN)/ruff check --fix .

@@ -16,18 +16,18 @@ _lock = threading.Lock()
 
 
 @cache
-def compile_options() -> tuple[str, ...]:
-    """What NVRTC is told, beside what CuPy adds.
+def compile_options(kernels: Path) -> tuple[str, ...]:
+    """What NVRTC is told about the sources in the folder `kernels`, beside what CuPy adds.
 
     CuPy keeps compiled kernels between runs under a key that covers the source it is given and the options,
     but no included file: a macro named after all sources makes a change of any of them a new key.
     """
     digest = hashlib.sha256()
-    for path in sorted(KERNELS.rglob("*")):
+    for path in sorted(kernels.rglob("*")):
         if path.is_file():
-            digest.update(f"{path.relative_to(KERNELS)}\0{path.stat().st_size}\0".encode())
+            digest.update(f"{path.relative_to(kernels)}\0{path.stat().st_size}\0".encode())
             digest.update(path.read_bytes())
-    return ("-std=c++17", f"-I{KERNELS}", f"-DGNN_IBP_SOURCES_{digest.hexdigest()[:32]}")
+    return ("-std=c++17", f"-I{kernels}", f"-DGNN_IBP_SOURCES_{digest.hexdigest()[:32]}")
 
 
 def kernel_of(cupy: Any, device_index: int, module: str, name: str) -> Any:
@@ -42,7 +42,7 @@ def kernel_of(cupy: Any, device_index: int, module: str, name: str) -> Any:
         if key not in _compiled:
             source = (KERNELS / "cuda" / f"{module}.cu").read_text()
             try:
-                raw_module = cupy.RawModule(code=source, options=compile_options(), backend="nvrtc")
+                raw_module = cupy.RawModule(code=source, options=compile_options(KERNELS), backend="nvrtc")
                 _compiled[key] = raw_module.get_function(name)
             except Exception as error:  # CuPy's have no common base: CompileException, CUDADriverError, …
                 log = "\n".join(str(error).strip().splitlines()[-_LOG_LINES:])

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import gc
+import inspect
 import mmap
 import subprocess
 import sys
@@ -13,9 +14,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from simt_cuda import SimtCuda, SimtEvent
 
 from gnn_ibp import cuda_kernels
-from gnn_ibp.cuda import Cuda, PinError
+from gnn_ibp.cuda import Cuda, Event, PinError
 
 GPU = torch.device("cuda", 0)
 
@@ -121,17 +123,10 @@ def raising(error: Exception):
     return function
 
 
-def kernel_folder(monkeypatch: pytest.MonkeyPatch, folder: Path, source: str = "") -> None:
-    (folder / "cuda").mkdir(parents=True, exist_ok=True)
-    (folder / "cuda" / "some.cu").write_text(source)
+def kernel_folder(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    (folder / "cuda").mkdir(parents=True)
+    (folder / "cuda" / "some.cu").write_text("")
     monkeypatch.setattr(cuda_kernels, "KERNELS", folder)
-    cuda_kernels.compile_options.cache_clear()
-
-
-@pytest.fixture(autouse=True)
-def forget_options():
-    yield
-    cuda_kernels.compile_options.cache_clear()
 
 
 # ---- opening --------------------------------------------------------------------------------------------
@@ -326,14 +321,14 @@ def test_kernel_is_compiled_once_however_many_threads_launch_it(gpu: pytest.Monk
     assert len(cupy.RawModule.launched) == 8
 
 
-def test_changed_header_changes_the_options(gpu: pytest.MonkeyPatch, tmp_path: Path):
-    kernel_folder(gpu, tmp_path / "kernels")
+def test_changed_header_changes_the_options(tmp_path: Path):
+    (tmp_path / "kernels").mkdir()
     header = tmp_path / "kernels" / "row.h"
     seen = set()
     for text in ("int a;", "int b;", ""):
         header.write_text(text)
         cuda_kernels.compile_options.cache_clear()
-        seen.add(cuda_kernels.compile_options())
+        seen.add(cuda_kernels.compile_options(tmp_path / "kernels"))
     assert len(seen) == 3
     for options in seen:
         assert options[:2] == ("-std=c++17", f"-I{tmp_path / 'kernels'}")
@@ -348,3 +343,17 @@ def test_compilers_log_is_told_by_its_end(gpu: pytest.MonkeyPatch, tmp_path: Pat
         cuda.launch("some", "add", 1, 32, [])
     assert "line 999" in str(raised.value)
     assert "line 900" not in str(raised.value)
+
+
+# ---- the stand-in of the other tests --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("real, simulated", [(Cuda, SimtCuda), (Event, SimtEvent)])
+def test_simulated_device_has_the_same_methods(real: type, simulated: type):
+    def methods(kind: type) -> dict[str, list[tuple[str, object, object]]]:
+        names = [name for name in vars(kind) if not name.startswith("_") and callable(getattr(kind, name))]
+        parameters = {name: inspect.signature(getattr(kind, name)).parameters.values() for name in names}
+        return {name: [(p.name, p.kind, p.default) for p in parameters[name]] for name in names}
+
+    assert methods(real)
+    assert methods(simulated) == methods(real)

@@ -8,6 +8,7 @@ import venv
 import zipfile
 from pathlib import Path
 
+import nvrtc
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -64,6 +65,17 @@ def test_wheel_has_one_top_level_name_and_carries_kernels_and_configs(wheel: Pat
         "gnn_ibp/train/run.py",
     ):
         assert name in names
+
+
+def test_installed_cuda_kernels_compile(empty_venv: Path):
+    try:
+        nvrtc.version()
+    except nvrtc.NvrtcMissingError as missing:
+        pytest.skip(str(missing))
+    (kernels,) = empty_venv.parent.glob("lib/python*/site-packages/gnn_ibp/kernels")
+    assert nvrtc.modules(kernels) == nvrtc.modules()
+    for module in nvrtc.modules(kernels):
+        assert nvrtc.compile_module(module, "compute_90", kernels).warnings == []
 
 
 def test_extension_is_not_linked_to_torch(wheel: Path):
