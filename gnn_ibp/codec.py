@@ -43,6 +43,10 @@ class RowCodec(Protocol):
         """What the CPU kernels take."""
 
     @property
+    def device_kernel(self) -> ops.DeviceKernel | None:
+        """What decodes its rows on a device; None where nothing does."""
+
+    @property
     def params(self) -> bytes:
         """What `codec_from_params` makes the codec of again."""
 
@@ -169,6 +173,11 @@ class IBPCodec:
     def kernel(self) -> _kernels.RowCodec:
         """What the CPU kernels take."""
         return ops.ibp_codec(self.mask, self.bitval)
+
+    @cached_property
+    def device_kernel(self) -> ops.DeviceKernel | None:
+        """What decodes its rows on a device; None for 8-bit chunks."""
+        return ops.ibp_kernel(self.mask, self.bitval)
 
     @property
     def params(self) -> bytes:

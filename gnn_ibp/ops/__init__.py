@@ -1,6 +1,15 @@
 """The kernels behind one door: checks the arguments and picks the backend by the tensors' device."""
 
 from gnn_ibp.ops.csc import CscArrays, build_csc, count_ids, first_bad_node
+from gnn_ibp.ops.device import (
+    COUNT_WORDS,
+    DeviceKernel,
+    DeviceSource,
+    GatherCounts,
+    ibp_kernel,
+    initial_counts,
+    launch_gather_decode,
+)
 from gnn_ibp.ops.encode import decode_all, encode_rows, ibp_codec, stored_sizes
 from gnn_ibp.ops.fit import fit_positions, fit_sweep, fit_threshold
 from gnn_ibp.ops.gather import Gathered, KernelCodec, Missing, Source, bad_id, check_ids, gather_decode
@@ -16,7 +25,11 @@ from gnn_ibp.ops.stored import check_index, copy_rows, measure_rows, read_rows, 
 from gnn_ibp.ops.threads import num_threads, set_num_threads
 
 __all__ = [
+    "COUNT_WORDS",
     "CscArrays",
+    "DeviceKernel",
+    "DeviceSource",
+    "GatherCounts",
     "Gathered",
     "KernelCodec",
     "Missing",
@@ -36,6 +49,9 @@ __all__ = [
     "gather_decode",
     "hash_ids",
     "ibp_codec",
+    "ibp_kernel",
+    "initial_counts",
+    "launch_gather_decode",
     "mean_and_own",
     "mean_and_own_grad",
     "measure_rows",

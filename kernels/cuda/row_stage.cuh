@@ -1,0 +1,40 @@
+// Stored rows on their way into shared memory, by asynchronous copies of 16 bytes, a unit, a lane.
+//
+//            128-byte line                 128-byte line
+//   |. . . . . . # #|# # # # # # # #|# # # # # # # #|# # . . . . . .|     . not read: masked off
+//                ^ unit_begin(skip)                      ^ unit_end(skip, bytes)
+//    <- skip -> the row
+//
+// Units are counted from the line in which the row begins; a warp's accesses begin at lines, and cover the
+// 32-byte sectors of the row and nothing else.
+#pragma once
+
+#include "cuda/prelude.cuh"
+
+namespace gnn_ibp {
+
+constexpr uint32_t kUnitBytes = 16;
+constexpr uint32_t kLineBytes = 128;
+constexpr uint32_t kLineUnits = kLineBytes / kUnitBytes;
+
+// Bytes from the line in which the row begins to the row.
+__device__ __forceinline__ uint32_t skip_of(const uint8_t* row) {
+  return static_cast<uint32_t>(reinterpret_cast<uint64_t>(row)) & (kLineBytes - 1);
+}
+
+__device__ __forceinline__ uint32_t unit_begin(uint32_t skip) { return skip / 32 * 2; }
+
+// Behind the sector of byte `bytes - 1` of the row.
+__device__ __forceinline__ uint32_t unit_end(uint32_t skip, uint32_t bytes) {
+  return (skip + bytes + 31) / 32 * 2;
+}
+
+// Copies units [begin, end) to stage[unit & mask]; LANES lanes take part, this one being `lane` of them.
+template <unsigned LANES>
+__device__ __forceinline__ void fetch_units(uint4* stage, uint32_t mask, const uint8_t* line, uint32_t begin,
+                                            uint32_t end, unsigned lane) {
+  for (uint32_t unit = (begin & ~(kLineUnits - 1)) + lane; unit < end; unit += LANES)
+    if (unit >= begin) cp_async<kUnitBytes>(stage + (unit & mask), line + unit * kUnitBytes);
+}
+
+}  // namespace gnn_ibp
