@@ -70,12 +70,14 @@ class Event:
 class Cuda:
     """One CUDA device. Work is queued on torch's current stream of the calling thread.
 
-    device:         torch's name of it, with its index.
+    device:         what torch calls it, with its index.
+    name:           what its maker calls it.
     num_processors: streaming multiprocessors.
     """
 
     def __init__(self, device: torch.device, cupy: Any) -> None:
         self.device = device
+        self.name = torch.cuda.get_device_name(device)
         self.num_processors = int(torch.cuda.get_device_properties(device).multi_processor_count)
         self._cupy = cupy
         self._page_locked = PageLockedMemory(cupy.cuda.runtime)
@@ -100,8 +102,13 @@ class Cuda:
         return _problem(torch.device("cuda"))
 
     def free_bytes(self) -> int:
-        """Device memory that is free now."""
-        return int(torch.cuda.mem_get_info(self.device)[0])
+        """Device memory that is free now, what torch's allocator keeps without using it included."""
+        kept = torch.cuda.memory_reserved(self.device) - torch.cuda.memory_allocated(self.device)
+        return int(torch.cuda.mem_get_info(self.device)[0]) + kept
+
+    def peak_bytes(self) -> int:
+        """The most device memory that torch's allocator took so far."""
+        return torch.cuda.max_memory_reserved(self.device)
 
     def empty(self, num_bytes: int) -> Tensor:
         """uint8 (num_bytes,) device memory, not cleared, its address a multiple of 256 or more.

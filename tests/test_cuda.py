@@ -104,6 +104,9 @@ def gpu(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
         "get_device_name": lambda index: "NVIDIA H200",
         "get_device_properties": lambda device: types.SimpleNamespace(multi_processor_count=132),
         "mem_get_info": lambda device: (1000, 2000),
+        "memory_reserved": lambda device: 300,
+        "memory_allocated": lambda device: 200,
+        "max_memory_reserved": lambda device: 900,
         "device": lambda device: contextlib.nullcontext(device),
         "current_stream": lambda device: types.SimpleNamespace(cuda_stream=77),
     }.items():
@@ -147,7 +150,9 @@ def test_a_usable_device_opens_with_its_index(gpu: pytest.MonkeyPatch):
     cuda = Cuda.open()
     assert cuda.device == GPU
     assert cuda.num_processors == 132
-    assert cuda.free_bytes() == 1000
+    assert cuda.name == "NVIDIA H200"
+    assert cuda.free_bytes() == 1000 + 300 - 200
+    assert cuda.peak_bytes() == 900
 
 
 PROBLEMS = {
@@ -208,7 +213,7 @@ def test_cpu_torch_of_this_machine_is_refused():
 def test_device_memory_that_cannot_be_had_is_told_in_bytes(gpu: pytest.MonkeyPatch):
     cuda = Cuda(GPU, a_cupy(Runtime()))
     gpu.setattr(torch, "empty", raising(torch.cuda.OutOfMemoryError("CUDA out of memory")))
-    with pytest.raises(MemoryError, match="5,000 bytes of cuda:0's memory cannot be had, 1,000 are free"):
+    with pytest.raises(MemoryError, match="5,000 bytes of cuda:0's memory cannot be had, 1,100 are free"):
         cuda.empty(5000)
 
 

@@ -30,6 +30,9 @@ usage: gnn-ibp COMMAND [--help]
 TRACEBACK = "GNN_IBP_TRACEBACK"
 """Environment variable: 1 shows where in the program an error came from."""
 
+TORCH_OUT_OF_MEMORY = ("can't allocate memory", "out of memory")
+"""What torch says, in a RuntimeError, of the CPU's memory and of a GPU's."""
+
 FAILED, BAD_SETTINGS, INTERRUPTED = 1, 2, 130
 
 
@@ -157,8 +160,9 @@ def _message(error: Exception) -> str:
         )
     if isinstance(error, OSError) and error.strerror and error.filename:
         return f"{error.filename}: {error.strerror}"
-    if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
-        return f"out of memory ({error}): ask for less with --cache-bytes, --batch-size, --fanout or --hidden"
+    if isinstance(error, MemoryError) or any(words in str(error) for words in TORCH_OUT_OF_MEMORY):
+        what = ". ".join(str(error).split(". ")[:2])  # torch goes on about its allocator
+        return f"out of memory ({what}): ask for less with --cache-bytes, --batch-size, --fanout or --hidden"
     if isinstance(error, KeyError) and error.args:
         return str(error.args[0])
     return str(error) or f"{type(error).__name__} (set {TRACEBACK}=1 to see where)"

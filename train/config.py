@@ -5,6 +5,7 @@ defaults below. In a file the settings are written as here or with dashes: `batc
 """
 
 import os
+import re
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ from gnn_ibp.train.flags import check_flags, parse
 CONFIGS = Path(gnn_ibp.__file__).parent / "configs"
 PROG = "gnn-ibp train"
 MAX_THREADS = 1024
+DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]+)?")
 
 
 def _fanout(words: list[str]) -> tuple[int, ...]:
@@ -63,11 +65,11 @@ class Config:
     config: File = None
     """TOML file with settings."""
     device: str = "auto"
-    """Where the model trains: auto or cpu."""
+    """Where the model trains: auto, cpu, cuda, or cuda:N; auto takes a GPU where one can be used."""
     cache_bytes: Size = "auto"
     """Memory for the cache on the training device, its tables included."""
     host_bytes: Size = "auto"
-    """Memory for rows in the host's memory behind a GPU's cache; there is none on the CPU."""
+    """Page-locked memory for rows behind a GPU's cache; there is none of it on the CPU."""
     hot_set: str = "presample"
     """Which rows are cached: presample, degree, none, or FILE.npy with ids, hottest first."""
     epochs: int = 10
@@ -122,9 +124,7 @@ class Config:
         _require(0 <= self.weight_decay < float("inf"), "weight_decay", self.weight_decay, "0 or more")
         good_fanout = len(self.fanout) > 0 and all(n == -1 or 1 <= n < 2**63 for n in self.fanout)
         _require(good_fanout, "fanout", self.fanout, "numbers from 1 up, or -1 for all neighbors")
-        if self.device == "cuda":
-            raise SettingsError("--device cuda is not there yet: leave it out, or say --device cpu")
-        _require(self.device in ("auto", "cpu"), "device", self.device, "auto or cpu")
+        _require(bool(DEVICE.fullmatch(self.device)), "device", self.device, "auto, cpu, cuda, or cuda:N")
         for name in ("cache_bytes", "host_bytes"):
             try:
                 parse_bytes(getattr(self, name))
@@ -144,6 +144,14 @@ class Config:
                     f"{_flag(name)} {path} cannot be written: it must be a file in a folder that is there "
                     "and may be written to"
                 )
+
+    def check_cpu(self) -> None:
+        """Raises SettingsError for what makes no sense where the model trains on the CPU."""
+        if self.host_bytes != "auto" and parse_bytes(self.host_bytes) and not self.no_cache:
+            raise SettingsError(
+                f"--host-bytes is {self.host_bytes}: on the CPU there is no host tier beside the cache, give "
+                "the memory to --cache-bytes"
+            )
 
     def settings(self) -> dict[str, Any]:
         """The settings in plain types, as they are stored with a run."""

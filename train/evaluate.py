@@ -14,7 +14,9 @@ from gnn_ibp.feature_store import FeatureStore
 from gnn_ibp.graph import Graph
 from gnn_ibp.loader import Loader
 from gnn_ibp.progress import progress
-from gnn_ibp.train.model import GraphSAGE
+from gnn_ibp.train.model import GraphSAGE, has_kernels
+from gnn_ibp.train.pace import Pace
+from gnn_ibp.train.plain_layer import neighbor_mean
 
 BLOCK_ROWS = 8192
 
@@ -23,20 +25,22 @@ def sampled_accuracy(model: GraphSAGE, loader: Loader, title: str) -> float:
     """Accuracy on the loader's seeds; every call draws the same neighborhoods."""
     model.eval()
     loader.set_epoch(0)  # training begins at 1
-    num_right = num_seeds = 0
+    num_right, num_seeds = torch.zeros((), dtype=torch.int64, device=loader.store.device), 0
+    pace = Pace(loader.store.cuda)
     with torch.no_grad(), progress(title, len(loader)) as bar:
         for batch in loader:
             scores = model(batch.x, batch.layers)
-            num_right += int((scores.argmax(1) == batch.y).sum())
+            num_right += (scores.argmax(1) == batch.y).sum()
             num_seeds += batch.batch_size
+            pace.step()
             bar.update()
-    return num_right / num_seeds
+    return int(num_right) / num_seeds
 
 
 def exact_accuracy(model: GraphSAGE, store: FeatureStore, graph: Graph, nodes: Tensor, y: Tensor) -> float:
     """Accuracy on `nodes` by `exact_scores`; y: int64 (num_nodes,), the labels."""
-    right = exact_scores(model, store, graph, nodes).argmax(1) == y[nodes]
-    return int(right.sum()) / len(nodes)
+    found = exact_scores(model, store, graph, nodes).argmax(1).cpu()
+    return int((found == y[nodes]).sum()) / len(nodes)
 
 
 def hidden_bytes(model: GraphSAGE, num_nodes: int) -> int:
@@ -46,9 +50,14 @@ def hidden_bytes(model: GraphSAGE, num_nodes: int) -> int:
     return 4 * num_nodes * widest
 
 
-def fits_in_memory(model: GraphSAGE, num_nodes: int) -> bool:
+def free_bytes(store: FeatureStore) -> int:
+    """Free memory where the model computes: the device's, or the machine's."""
+    return store.cuda.free_bytes() if store.cuda else free_memory()
+
+
+def fits_in_memory(model: GraphSAGE, num_nodes: int, free_bytes: int) -> bool:
     """The rule: inference is exact where the hidden states fit into half of the free memory."""
-    return hidden_bytes(model, num_nodes) <= free_memory() // 2
+    return hidden_bytes(model, num_nodes) <= free_bytes // 2
 
 
 @torch.no_grad()
@@ -56,29 +65,31 @@ def exact_scores(model: GraphSAGE, store: FeatureStore, graph: Graph, nodes: Ten
     """Scores (len(nodes), num_classes) from full neighborhoods, computed layer by layer for the whole graph.
 
     Mean and product commute: a layer first multiplies every row, then takes the means of the products. So the
-    features are read once, from first to last, and little is held beside `hidden_bytes`.
+    features are read once, from first to last, and little is held beside `hidden_bytes`. All of it, and the
+    model, lies on the store's device.
     """
     model.eval()
-    num_nodes = store.num_nodes
+    num_nodes, device = store.num_nodes, store.device
     *inner, last = model.sage_convs
     states: Tensor | None = None  # (num_nodes, hidden); None: the features
 
     def rows_of(ids: Tensor) -> Tensor:
-        return model.normalize(store.read("x", ids)) if states is None else states[ids]
+        return model.normalize(store.read("x", ids)) if states is None else states[ids.to(device)]
 
     with progress("test", (2 * len(inner) + 1) * num_nodes + len(nodes)) as bar:
         for conv in inner:
-            given = torch.empty(num_nodes, conv.out_dim)
+            given = torch.empty(num_nodes, conv.out_dim, device=device)
             kept = torch.empty_like(given) if states is None else states  # overwritten block by block
             for ids in _blocks(torch.arange(num_nodes), bar):
-                rows = rows_of(ids)
-                given[ids], kept[ids] = conv.give(rows), conv.keep(rows)
+                rows, at = rows_of(ids), ids.to(device)
+                given[at], kept[at] = conv.give(rows), conv.keep(rows)
             for ids in _blocks(torch.arange(num_nodes), bar):
-                kept[ids] = (kept[ids] + _mean_of(given, graph, ids)).relu_()
+                at = ids.to(device)
+                kept[at] = (kept[at] + _mean_of(given, graph, ids)).relu_()
             states = kept
-        given = torch.empty(num_nodes, last.out_dim)
+        given = torch.empty(num_nodes, last.out_dim, device=device)
         for ids in _blocks(torch.arange(num_nodes), bar):
-            given[ids] = last.give(rows_of(ids))
+            given[ids.to(device)] = last.give(rows_of(ids))
         scores = [last.keep(rows_of(ids)) + _mean_of(given, graph, ids) for ids in _blocks(nodes, bar)]
     return torch.cat(scores)
 
@@ -96,7 +107,10 @@ def _mean_of(given: Tensor, graph: Graph, ids: Tensor) -> Tensor:
     degrees = graph.indptr[nodes + 1] - starts
     indptr: NDArray[np.int64] = np.zeros(len(nodes) + 1, np.int64)
     np.cumsum(degrees, out=indptr[1:])
-    edges = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], degrees)
-    out = torch.empty(len(nodes), given.shape[1])
-    ops.neighbor_mean(given, indptr, graph.indices[edges], out)
-    return out
+    indices = graph.indices[np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], degrees)]
+    if has_kernels(given):
+        out = torch.empty(len(nodes), given.shape[1])
+        ops.neighbor_mean(given, indptr, indices, out)
+        return out
+    there = [torch.from_numpy(array).to(given.device) for array in (indptr, indices)]
+    return neighbor_mean(given, there[0], there[1].long())

@@ -1,7 +1,6 @@
 """The loop: one pass over the train nodes after the other, and the weights that validate best."""
 
 import copy
-import math
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
@@ -16,7 +15,9 @@ from gnn_ibp.progress import progress
 from gnn_ibp.tiers import Stats, subtract
 from gnn_ibp.train.config import Config
 from gnn_ibp.train.evaluate import sampled_accuracy
+from gnn_ibp.train.loss_sum import LossSum, look_every
 from gnn_ibp.train.model import GraphSAGE
+from gnn_ibp.train.pace import Pace
 
 
 @dataclass(frozen=True)
@@ -25,8 +26,9 @@ class Epoch:
 
     loss: mean over the seed nodes. val_acc: None where there was no validation.
     best: whether the weights of this moment are the best so far.
-    seconds: sample and fetch are those of the threads that prepare minibatches, train those of the model,
-    wait those it waited for minibatches, total those of the pass; validate comes after it.
+    seconds: sample and fetch are those of the threads that prepare minibatches, train those of the model
+    (those that the loop spent on giving a device its work, and waiting for it), wait those it waited for
+    minibatches, total those of the pass; validate comes after it.
     sources: counters of the tiers, of the pass alone.
     """
 
@@ -74,13 +76,15 @@ def train_epoch(
 ) -> Epoch:
     """Trains `model` on the minibatches of epoch `number`.
 
-    Nothing depends on when or by which thread a minibatch was prepared. Raises FloatingPointError when the
-    loss is no finite number.
+    Nothing depends on when or by which thread a minibatch was prepared. On a device nothing waits for its
+    work but `Pace` and the looks at the losses. Raises FloatingPointError when a loss is no finite number.
     """
     model.train()
     loader.set_epoch(number)
     before, started = loader.store.stats(), time.perf_counter()
-    train_s, loss_sum, num_seeds = 0.0, 0.0, 0
+    pace = Pace(loader.store.cuda)
+    losses = LossSum(number, look_every(loader.store.device))
+    train_s = 0.0
     with progress(f"epoch {number}", len(loader)) as bar:
         for at, batch in enumerate(loader):
             began = time.perf_counter()
@@ -90,19 +94,16 @@ def train_epoch(
             optimizer.zero_grad()
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()
-            value = loss.item()
-            if not math.isfinite(value):
-                raise FloatingPointError(
-                    f"the loss is {value} in epoch {number}, minibatch {at}: lower --lr, or look for NaN and "
-                    "huge values among the features (--normalize standard brings columns to one scale)"
-                )
-            loss_sum += value * batch.batch_size
-            num_seeds += batch.batch_size
+            losses.add(loss, batch.batch_size)
+            pace.step()
             train_s += time.perf_counter() - began
             bar.update()
+    began = time.perf_counter()
+    mean_loss = losses.mean()  # waits for the device: its last steps are part of the epoch
+    train_s += time.perf_counter() - began
     seconds = {**loader.seconds, "train": train_s, "total": time.perf_counter() - started}
     sources = subtract(loader.store.stats(), before)
-    return Epoch(number, loss_sum / num_seeds, None, False, seconds, len(loader), sources)
+    return Epoch(number, mean_loss, None, False, seconds, len(loader), sources)
 
 
 def dropout_keys(seed: int, epoch: int, batch: int, num_keys: int) -> list[int]:

@@ -1,17 +1,52 @@
-"""What the machine gives a run: threads, and the versions of what computes."""
+"""What the machine gives a run: a device, threads, and the versions of what computes."""
 
 import os
 import platform
+from pathlib import Path
 
 import torch
 
 import gnn_ibp
 from gnn_ibp import ops
+from gnn_ibp.cuda import Cuda
 
 
 def processors() -> int:
     """Processors that this process may run on."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def open_device(wanted: str) -> Cuda | None:
+    """The GPU that --device names; None stands for the CPU, which "auto" takes where no GPU can be used.
+
+    Raises RuntimeError, with the remedy, for "cuda" and "cuda:N" that cannot be used.
+    """
+    if wanted == "cpu":
+        return None
+    if wanted != "auto":
+        return Cuda.open(wanted)
+    problem = Cuda.available()
+    if problem:
+        print(f"device: the CPU, because {problem}")
+        return None
+    return Cuda.open()
+
+
+def device_facts(cuda: Cuda | None) -> dict[str, str]:
+    """Which device was taken, and its name, as they are stored with a run."""
+    if cuda:
+        return {"device": str(cuda.device), "device_name": cuda.name}
+    return {"device": "cpu", "device_name": processor_name()}
+
+
+def processor_name(cpuinfo: Path = Path("/proc/cpuinfo")) -> str:
+    """The processor as Linux names it; its architecture where that is not told."""
+    try:
+        lines = cpuinfo.read_text().splitlines()
+    except OSError:
+        lines = []
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.machine()
 
 
 def fix_threads(loader_threads: int | None) -> dict[str, int]:

@@ -17,6 +17,7 @@ try:
 
     from gnn_ibp import report
     from gnn_ibp.converters.prepare import prepare
+    from gnn_ibp.cuda import Cuda
     from gnn_ibp.dataset import Dataset
     from gnn_ibp.dataset_parts import ConversionSettings
     from gnn_ibp.errors import SettingsError
@@ -28,7 +29,7 @@ try:
     from gnn_ibp.train import machine
     from gnn_ibp.train.checkpoint import save_model
     from gnn_ibp.train.config import Config
-    from gnn_ibp.train.evaluate import exact_accuracy, fits_in_memory, sampled_accuracy
+    from gnn_ibp.train.evaluate import exact_accuracy, fits_in_memory, free_bytes, sampled_accuracy
     from gnn_ibp.train.facts import cache_facts, data_facts
     from gnn_ibp.train.loop import fit
     from gnn_ibp.train.memory import PeakMemory
@@ -39,26 +40,36 @@ except ModuleNotFoundError as missing:
     sys.exit(f"{missing.name} is not installed for {sys.executable}: type `make train` in the checkout")
 
 
-def train(config: Config) -> dict[str, Any]:
+def train(config: Config, cuda: Cuda | None = None) -> dict[str, Any]:
     """Makes the data set where it is missing, trains, tests, and returns the report.
 
     What is known by then is written to `config.report` also when the run fails or is interrupted.
+    cuda: the device to train on; None opens the one that `config.device` names.
     """
     config.check_outputs()
-    settings = {**config.settings(), **machine.fix_threads(config.threads), **machine.versions()}
+    cuda = cuda or machine.open_device(config.device)
+    if cuda is None:
+        config.check_cpu()
+    settings = {
+        **config.settings(),
+        **machine.device_facts(cuda),
+        **machine.fix_threads(config.threads),
+        **machine.versions(),
+    }
     run: dict[str, Any] = {"settings": settings, "epochs": [], "test_acc": None, "inference": None}
     with PeakMemory() as memory:
         try:
-            _train(config, run, memory)
+            _train(config, cuda, run, memory)
         finally:
             run["peak_rss_bytes"], run["peak_anon_bytes"] = memory.rss_bytes, memory.anon_bytes
+            run["peak_device_bytes"] = cuda.peak_bytes() if cuda else None
             if config.report:
                 report.write_json(config.report, run)
     print(report.run_text(run))
     return run
 
 
-def _train(config: Config, run: dict[str, Any], memory: PeakMemory) -> None:
+def _train(config: Config, cuda: Cuda | None, run: dict[str, Any], memory: PeakMemory) -> None:
     print(report.settings_text(run["settings"]), flush=True)
     torch.manual_seed(config.seed)
     settings = ConversionSettings(undirected=config.undirected, dedup=config.dedup)
@@ -67,6 +78,7 @@ def _train(config: Config, run: dict[str, Any], memory: PeakMemory) -> None:
     sampler = NeighborSampler(ds.graph, list(config.fanout), seed=config.seed)
     store = FeatureStore(
         ds,
+        device=cuda or "cpu",
         cache_bytes=0 if config.no_cache else config.cache_bytes,
         host_bytes=0 if config.no_cache else config.host_bytes,
         hot_set=_hot_set(config, ds, sampler, nodes["train"]),
@@ -80,7 +92,7 @@ def _train(config: Config, run: dict[str, Any], memory: PeakMemory) -> None:
         num_classes=ds.num_classes,
         dropout=config.dropout,
         normalize=normalize,
-    )
+    ).to(store.device)
     run["settings"]["normalize"] = normalize.kind
     run["data"], run["caches"] = data_facts(ds, nodes), cache_facts(store)
     print(report.data_text(run["data"], run["caches"]), flush=True)
@@ -94,7 +106,7 @@ def _train(config: Config, run: dict[str, Any], memory: PeakMemory) -> None:
 
     if "test" in loaders:
         began = time.perf_counter()
-        exact = fits_in_memory(model, ds.num_nodes)
+        exact = fits_in_memory(model, ds.num_nodes, free_bytes(store))
         run["inference"] = "exact" if exact else "sampled"
         if exact:
             assert ds.y is not None, "labelled_nodes looked"

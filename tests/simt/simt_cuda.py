@@ -56,6 +56,7 @@ class SimtCuda:
         kernels: Path = KERNELS,
     ) -> None:
         self.device = torch.device("cpu")
+        self.name = "kernels on the CPU"
         self.num_processors = 2
         self.options = options
         self.launches: list[Launched] = []
@@ -78,6 +79,9 @@ class SimtCuda:
 
     def free_bytes(self) -> int:
         return self._device_memory.free_bytes()
+
+    def peak_bytes(self) -> int:
+        return self._device_memory.peak_bytes
 
     def empty(self, num_bytes: int) -> torch.Tensor:
         memory = self._device_memory.take(num_bytes)
@@ -174,6 +178,7 @@ class _Memory:
 
     def __init__(self, limit: int | None) -> None:
         self._limit, self._held = limit, 0
+        self.peak_bytes = 0
         self._lock = threading.Lock()
 
     def free_bytes(self) -> int:
@@ -185,6 +190,7 @@ class _Memory:
             if num_bytes > self.free_bytes():
                 return None
             self._held += num_bytes
+            self.peak_bytes = max(self.peak_bytes, self._held)
         memory = np.zeros(num_bytes + PAGE_BYTES, np.uint8)  # large ones lazily
         start = -memory.ctypes.data % PAGE_BYTES
         memory = memory[start : start + num_bytes]

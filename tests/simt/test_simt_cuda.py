@@ -19,7 +19,8 @@ def test_memory_is_page_aligned_and_counted_while_it_lives() -> None:
     del held
     gc.collect()
     assert cuda.free_bytes() == 1000
-    assert cuda.empty(600).data_ptr() % PAGE_BYTES == 0
+    assert cuda.empty(500).data_ptr() % PAGE_BYTES == 0
+    assert cuda.peak_bytes() == 600
 
 
 def test_pinning_fails_beyond_its_limit() -> None:

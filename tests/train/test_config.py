@@ -66,6 +66,11 @@ def test_configs_that_come_with_the_program_are_right() -> None:
     assert config_from_args(["--dataset", "synthetic"]).cache_bytes != "auto"
 
 
+@pytest.mark.parametrize("device", ["auto", "cpu", "cuda", "cuda:1"])
+def test_devices_are_named_as_torch_names_them(device: str) -> None:
+    assert config_from_args(["--device", device]).device == device
+
+
 @pytest.mark.parametrize(
     ("args", "message"),
     [
@@ -76,7 +81,8 @@ def test_configs_that_come_with_the_program_are_right() -> None:
         (["--dropout", "1"], "--dropout is 1.0, it must be at least 0 and below 1"),
         (["--lr", "nan"], "--lr is nan, it must be above 0"),
         (["--cache-bytes", "3 apples"], "--cache-bytes: cannot read '3 apples' as a size in bytes"),
-        (["--device", "cuda"], "--device cuda is not there yet"),
+        (["--device", "gpu"], "--device is gpu, it must be auto, cpu, cuda, or cuda:N"),
+        (["--device", "cuda:x"], "--device is cuda:x, it must be auto, cpu, cuda, or cuda:N"),
         (["--hot-set", "degre"], "--hot-set is degre, it must be presample, degree, none"),
         (["--normalize", "rows"], "invalid choice 'rows'"),
     ],
@@ -108,6 +114,13 @@ def test_error_in_a_file_names_the_file(tmp_path: Path, text: str, message: str)
 def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="there is no file"):
         config_from_args(["--config", str(tmp_path / "none.toml")])
+
+
+def test_host_tier_on_the_cpu_is_refused_with_the_remedy() -> None:
+    with pytest.raises(SettingsError, match=r"--host-bytes is 1GiB: .* give the memory to --cache-bytes"):
+        config_from_args(["--host-bytes", "1GiB"]).check_cpu()
+    for args in (["--host-bytes", "auto"], ["--host-bytes", "0KiB"], ["--host-bytes", "1GiB", "--no-cache"]):
+        config_from_args(args).check_cpu()
 
 
 @pytest.mark.parametrize("name", ["save", "report"])

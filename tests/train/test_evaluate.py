@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from random_graphs import edge_index, random_graph
+from simt_cuda import SimtCuda
 from torch_geometric.nn.models import GraphSAGE as PyGGraphSAGE
 
 from gnn_ibp import Dataset, FeatureStore, Loader
@@ -71,11 +72,29 @@ def test_sampled_accuracy_is_the_same_every_time(dataset: Dataset) -> None:
     assert len({evaluate.sampled_accuracy(model, loader, "test") for _ in range(3)}) == 1
 
 
-def test_inference_is_exact_where_hidden_states_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("num_layers", [1, 3])
+def test_exact_scores_without_kernels_are_those_of_the_kernels(
+    dataset: Dataset, num_layers: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluate, "BLOCK_ROWS", 64)
+    model, store, nodes = make_model(num_layers), FeatureStore(dataset), dataset.split["test"]
+    ours = evaluate.exact_scores(model, store, dataset.graph, nodes)
+    monkeypatch.setattr(evaluate, "has_kernels", lambda x: False)
+    plain = evaluate.exact_scores(model, store, dataset.graph, nodes)
+    torch.testing.assert_close(plain, ours, rtol=1e-4, atol=1e-5)
+
+
+def test_inference_is_exact_where_hidden_states_fit() -> None:
     model = make_model(3)
     needed = evaluate.hidden_bytes(model, 1000)
     assert needed == 1000 * 2 * 16 * 4
-    monkeypatch.setattr(evaluate, "free_memory", lambda: 2 * needed)
-    assert evaluate.fits_in_memory(model, 1000)
-    monkeypatch.setattr(evaluate, "free_memory", lambda: 2 * needed - 2)
-    assert not evaluate.fits_in_memory(model, 1000)
+    assert evaluate.fits_in_memory(model, 1000, 2 * needed)
+    assert not evaluate.fits_in_memory(model, 1000, 2 * needed - 2)
+
+
+def test_room_for_hidden_states_is_that_of_the_device(
+    dataset: Dataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(evaluate, "free_memory", lambda: 77)
+    assert evaluate.free_bytes(FeatureStore(dataset)) == 77
+    assert evaluate.free_bytes(FeatureStore(dataset, device=SimtCuda(device_bytes=12345))) == 12345

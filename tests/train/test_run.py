@@ -118,7 +118,9 @@ def test_terminal_shows_settings_tiers_and_capacity(
 ) -> None:
     run(root, tmp_path)
     out = capsys.readouterr().out
-    assert out.startswith("settings: dataset=synthetic:2000")
+    assert "settings: dataset=synthetic:2000" in out
+    assert "device=cpu" in out
+    assert "device_name=" in out
     assert "on disk" in out
     assert "epoch 2/2" in out
     assert "holds" in out
@@ -249,6 +251,33 @@ def test_interrupted_run_keeps_what_was_complete(
     assert last_line(capsys) == "gnn-ibp: interrupted; what was complete is kept"
     assert [epoch["epoch"] for epoch in json.loads((tmp_path / "r.json").read_text())["epochs"]] == [1]
     assert torch.load(tmp_path / "m.pt", weights_only=True)["epoch"] == 1
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        MemoryError("9 bytes of cuda:0's memory cannot be had, 5 are free"),
+        RuntimeError(
+            "[enforce fail at alloc.cpp] DefaultCPUAllocator: can't allocate memory: you tried 9 bytes"
+        ),
+        torch.cuda.OutOfMemoryError(
+            "CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total capacity of 1.00 GiB. If "
+            "reserved but unallocated memory is large try setting PYTORCH_ALLOC_CONF."
+        ),
+    ],
+)
+def test_memory_that_is_short_is_told_with_the_remedy(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(loop, "train_epoch", fail)
+    assert main(make_dataset(tmp_path / "ds")) == 1
+    line = last_line(capsys)
+    assert line.startswith(f"gnn-ibp: out of memory ({str(error)[:20]}")
+    assert line.endswith("ask for less with --cache-bytes, --batch-size, --fanout or --hidden")
+    assert "PYTORCH" not in line
 
 
 @pytest.mark.parametrize("error", [errno.ENOSPC, errno.EDQUOT])

@@ -1,0 +1,151 @@
+"""A run on a device gives, digit for digit, what a run on the CPU gives, whatever its tiers hold.
+
+The device is the one of tests/simt: its kernels run on the CPU, over tensors of the CPU, for which the model
+computes with the same kernels as in a run without a device.
+"""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from simt_cuda import SimtCuda
+
+from gnn_ibp.train import evaluate, loop, model
+from gnn_ibp.train.checkpoint import load_model
+from gnn_ibp.train.cli import main
+from gnn_ibp.train.config import Config
+from gnn_ibp.train.run import train
+
+NUM_NODES = 600
+ROW_BYTES = 4 * 64
+TABLE_BYTES = 4 * NUM_NODES
+
+
+@pytest.fixture(scope="module")
+def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("root")
+
+
+def config(root: Path, **changes: Any) -> Config:
+    settings = {
+        "dataset": f"synthetic:{NUM_NODES}",
+        "root": root,
+        "device": "cpu",
+        "epochs": 2,
+        "hidden": 8,
+        "fanout": (4, 3),
+        "batch_size": 100,
+        "cache_bytes": "auto",
+        "host_bytes": "auto",
+    }
+    return Config(**{**settings, **changes})
+
+
+@pytest.fixture(scope="module")
+def on_cpu(root: Path) -> dict[str, Any]:
+    return train(config(root))
+
+
+def results(report: dict[str, Any]) -> list[Any]:
+    epochs = [(epoch["loss"], epoch["val_acc"]) for epoch in report["epochs"]]
+    return [epochs, report["test_acc"], report["inference"]]
+
+
+def hits(report: dict[str, Any]) -> dict[str, int]:
+    return {tier: counters["hits"] for tier, counters in report["sources"].items()}
+
+
+@pytest.mark.parametrize(
+    ("changes", "tiers"),
+    [
+        ({"cache_bytes": "4MiB", "host_bytes": "0"}, {"cache"}),
+        ({"cache_bytes": "40KiB", "host_bytes": "4MiB"}, {"cache", "host"}),
+        ({"cache_bytes": "40KiB", "host_bytes": "40KiB"}, {"cache", "host", "disk"}),
+        ({"cache_bytes": "40KiB", "host_bytes": "0", "hot_set": "degree"}, {"cache", "disk"}),
+        ({"no_cache": True}, {"disk"}),
+        ({"raw": True, "cache_bytes": "40KiB", "host_bytes": "100KiB"}, {"cache", "host", "disk"}),
+        ({"cache_bytes": "40KiB", "host_bytes": "4MiB", "prefetch": 0}, {"cache", "host"}),
+        (
+            {"cache_bytes": "40KiB", "host_bytes": "40KiB", "prefetch": 4, "threads": 3},
+            {"cache", "host", "disk"},
+        ),
+    ],
+    ids=lambda value: (
+        " ".join(map(str, value.values())) if isinstance(value, dict) else "+".join(sorted(value))
+    ),
+)
+def test_losses_and_accuracies_are_the_cpus(
+    root: Path, on_cpu: dict[str, Any], changes: dict[str, Any], tiers: set[str]
+) -> None:
+    report = train(config(root, **changes), SimtCuda())
+    assert results(report) == results(on_cpu)
+    for tier, cache in report["caches"].items():
+        assert cache["bytes"] <= {"cache": 4 << 20, "host": 4 << 20}[tier]
+
+
+@pytest.fixture
+def no_kernels(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """All but the rows is computed as on a GPU, and torch refuses what could differ from run to run."""
+    for module in (model, evaluate):
+        monkeypatch.setattr(module, "has_kernels", lambda x: False)
+    monkeypatch.setattr(loop, "look_every", lambda device: 32)
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.usefixtures("no_kernels")
+def test_run_in_torchs_operators_is_the_same_every_time(root: Path) -> None:
+    reports = [train(config(root, cache_bytes=size), SimtCuda()) for size in ("1MiB", "20KiB")]
+    assert results(reports[0]) == results(reports[1])
+
+
+@pytest.mark.usefixtures("no_kernels")
+def test_run_in_torchs_operators_learns_what_the_kernels_learn(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = train(config(root, dropout=0.0), SimtCuda())
+    monkeypatch.undo()
+    ours = train(config(root, dropout=0.0))
+    losses = [[epoch["loss"] for epoch in report["epochs"]] for report in (plain, ours)]
+    assert losses[0] == pytest.approx(losses[1], rel=1e-4)
+    assert losses[0] != losses[1]  # they are other sums
+
+
+@pytest.mark.parametrize(("device_bytes", "inference"), [(2 << 20, "sampled"), (3 << 20, "exact")])
+def test_inference_is_exact_where_the_device_has_room(root: Path, device_bytes: int, inference: str) -> None:
+    """The hidden states take 2 * 256 floats for each of 600 nodes, 1.2 MB."""
+    settings = config(root, no_cache=True, hidden=256, prefetch=0, epochs=1, max_batches=2)
+    assert train(settings, SimtCuda(device_bytes=device_bytes))["inference"] == inference
+
+
+def test_saved_model_predicts_without_a_device(root: Path, tmp_path: Path, on_cpu: dict[str, Any]) -> None:
+    path = tmp_path / "model.pt"
+    train(config(root, save=path, cache_bytes="40KiB", host_bytes="4MiB"), SimtCuda())
+    weights = load_model(path).state_dict()
+    assert {weight.device for weight in weights.values()} == {torch.device("cpu")}
+
+
+def test_gpu_that_is_not_there_ends_the_run_in_one_line(
+    root: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(torch.version, "cuda", None)  # where there is a GPU, torch cannot use it
+    assert (
+        main(["train", "--dataset", f"synthetic:{NUM_NODES}", "--root", str(root), "--device", "cuda"]) == 1
+    )
+    captured = capsys.readouterr()
+    (line,) = captured.err.splitlines()
+    assert line.startswith("gnn-ibp: device 'cuda' cannot be used: torch")
+    assert "settings" not in captured.out
+
+
+def test_host_tier_on_the_cpu_is_refused_before_any_work(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = ["--dataset", "synthetic", "--root", str(tmp_path), "--device", "cpu", "--host-bytes", "1GiB"]
+    assert main(["train", *args]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "on the CPU there is no host tier beside the cache, give the memory to --cache-bytes" in line
+    assert not list(tmp_path.iterdir())
