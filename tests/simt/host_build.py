@@ -49,19 +49,19 @@ _MEMORY = ("-fsanitize=memory", "-fno-sanitize-memory-param-retval", "-DSIMT_MSA
 SANITIZERS = {
     "address": Sanitizer(
         kernel_flags=(*_ADDRESS, "-fno-sanitize-recover=all", "-O1"),
-        harness_flags=("-DSIMT_ASAN", "-O1"),
+        harness_flags=("-DSIMT_ASAN", "-O2"),
         link_flags=_ADDRESS,
         environment={"ASAN_OPTIONS": "detect_leaks=0:detect_stack_use_after_return=0"},
     ),
     "thread": Sanitizer(
         kernel_flags=("-fsanitize=thread", "-O1"),
-        harness_flags=("-DSIMT_TSAN", "-O1"),
+        harness_flags=("-DSIMT_TSAN", "-O2"),
         link_flags=("-fsanitize=thread",),
         environment={"TSAN_OPTIONS": "halt_on_error=1:report_signal_unsafe=0"},
     ),
     "memory": Sanitizer(
         kernel_flags=(*_MEMORY, "-O0"),
-        harness_flags=(*_MEMORY, "-O1"),
+        harness_flags=(*_MEMORY, "-O2"),
         link_flags=("-fsanitize=memory",),
         environment={"MSAN_OPTIONS": "halt_on_error=1"},
         compiler="clang++",
@@ -93,10 +93,16 @@ def build(
         raise BuildError(f'{source} has no kernel: write extern "C" __global__ void name(...)')
     wrapper = f'#include "simt.h"\n#include "{source.resolve()}"\n'
     wrapper += "".join(f"SIMT_EXPORT({name})\n" for name in names)
-    include = (f"-I{HARNESS}", f"-I{kernels.resolve()}")
     warnings = ("-Wall", "-Wno-unused-variable", "-Wno-unknown-pragmas")
-    kernel_flags = (*_base_flags(flags), *include, *warnings, *flags.kernel_flags)
-    key = _key(_sources([kernels, HARNESS]), wrapper, source.read_text(), repr(flags))
+    kernel_flags = (*_base_flags(flags), f"-I{kernels.resolve()}", *warnings, *flags.kernel_flags)
+    key = _key(
+        _sources(kernels, {".h", ".cuh", ".cu"}),
+        _harness_sources(),
+        wrapper,
+        source.read_text(),
+        repr(flags),
+        _version(flags.compiler),
+    )
     target = builds / (f"{source.stem}-{key}" + (".so" if sanitizer is None else ""))
     with _locked(target):
         if not target.exists():
@@ -117,7 +123,7 @@ def _harness(sanitizer: str | None, flags: Sanitizer, builds: Path) -> list[Path
     """The objects of the harness, compiled once for all kernel files."""
     objects = []
     for name in ["simt"] if sanitizer is None else ["simt", "simt_main"]:
-        key = _key(_sources([HARNESS]), repr(flags))
+        key = _key(_harness_sources(), repr(flags), _version(flags.compiler))
         target = builds / f"{name}-{key}.o"
         with _locked(target):
             if not target.exists():
@@ -133,7 +139,7 @@ def _harness(sanitizer: str | None, flags: Sanitizer, builds: Path) -> list[Path
 def _base_flags(flags: Sanitizer) -> tuple[str, ...]:
     # -fno-gnu-unique: else all loaded kernel files would share the static variables of templates
     unique = ("-fno-gnu-unique",) if flags.compiler == "g++" else ()
-    return ("-std=c++17", "-g", "-fPIC", "-DSIMT_HOST", *unique)
+    return ("-std=c++17", "-g", "-fPIC", "-DSIMT_HOST", f"-I{HARNESS}", *unique)
 
 
 def _compile(flags: Sanitizer, options: Iterable[str], source: Path, target: Path) -> None:
@@ -146,19 +152,18 @@ def _run(command: list[str]) -> None:
         raise BuildError(f"{' '.join(command[:1])} failed:\n{done.stderr[-4000:]}")
 
 
-def _sources(folders: Iterable[Path]) -> bytes:
-    """Names and bytes of everything a kernel file may include."""
-    files = [
-        path
-        for folder in folders
-        for path in folder.rglob("*")
-        if path.suffix in {".h", ".cpp", ".cuh", ".cu"}
-    ]
-    return b"".join(f"{path}\0".encode() + path.read_bytes() + b"\0" for path in sorted(files))
+def _sources(folder: Path, endings: set[str]) -> bytes:
+    """Names and bytes of all files below a folder with these endings."""
+    files = sorted(path for path in folder.rglob("*") if path.suffix in endings)
+    return b"".join(f"{path}\0".encode() + path.read_bytes() + b"\0" for path in files)
+
+
+def _harness_sources() -> bytes:
+    return _sources(HARNESS, {".h", ".cpp"})
 
 
 def _key(*parts: str | bytes) -> str:
-    digest = hashlib.sha256(_compiler_version().encode())
+    digest = hashlib.sha256()
     for part in parts:
         digest.update(part if isinstance(part, bytes) else part.encode())
         digest.update(b"\0")
@@ -166,8 +171,10 @@ def _key(*parts: str | bytes) -> str:
 
 
 @cache
-def _compiler_version() -> str:
-    return subprocess.run(["g++", "--version"], capture_output=True, text=True).stdout
+def _version(compiler: str) -> str:
+    if shutil.which(compiler) is None:
+        raise BuildError(f"there is no {compiler} here: install it to run the kernels' tests")
+    return subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout
 
 
 class _locked:  # noqa: N801

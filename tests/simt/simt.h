@@ -41,10 +41,10 @@ namespace simt {
 
 struct Lane {
   uint3 tid;
-  unsigned laneid;
+  unsigned lane;
 };
-extern Lane* cur;
-extern uint3 block_idx, block_dim, grid_dim;
+extern Lane* current;
+extern uint3 block_index, block_size, grid_size;
 
 enum Kind {
   SHFL_IDX,
@@ -69,7 +69,7 @@ uint64_t collective(Kind kind, unsigned mask, uint64_t value, int arg, int width
 enum BarrierKind { BARRIER, BARRIER_OR, BARRIER_AND, BARRIER_COUNT };
 int barrier(BarrierKind kind, int predicate, const char* file, int line);
 
-void* shared_slot(int* id, size_t bytes, size_t align, const char* name);
+void* shared_variable(int* id, size_t bytes, size_t align, const char* name);
 void* dynamic_shared();
 void cp_async(void* to, const void* from, int bytes, int bytes_read, const char* file, int line);
 void cp_async_commit();
@@ -137,17 +137,17 @@ inline size_t argument_sizes(void (*)(A...), int64_t* out) {
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __constant__ static const
-#define threadIdx (::simt::cur->tid)
-#define blockIdx (::simt::block_idx)
-#define blockDim (::simt::block_dim)
-#define gridDim (::simt::grid_dim)
+#define threadIdx (::simt::current->tid)
+#define blockIdx (::simt::block_index)
+#define blockDim (::simt::block_size)
+#define gridDim (::simt::grid_size)
 constexpr int warpSize = 32;
 
 #define SIMT_SHARED(type, name, dimensions)           \
   typedef type name##_simt_t dimensions;              \
   static int name##_simt_id = -1;                     \
   name##_simt_t& name = *static_cast<name##_simt_t*>( \
-      ::simt::shared_slot(&name##_simt_id, sizeof(name##_simt_t), alignof(name##_simt_t), #name))
+      ::simt::shared_variable(&name##_simt_id, sizeof(name##_simt_t), alignof(name##_simt_t), #name))
 #define SIMT_DYNAMIC_SHARED(type, name) type* name = static_cast<type*>(::simt::dynamic_shared())
 
 #include "simt_intrinsics.h"
