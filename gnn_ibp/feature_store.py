@@ -19,7 +19,7 @@ from gnn_ibp.dataset import Dataset
 from gnn_ibp.device import Device, device_word
 from gnn_ibp.errors import unknown_name
 from gnn_ibp.feature_readers import FeatureReaders, ReaderSettings
-from gnn_ibp.report import capacity_text, sources_table
+from gnn_ibp.report import capacity_text, tiers_text
 from gnn_ibp.row_type import RowType
 from gnn_ibp.rows import Ids
 from gnn_ibp.tiers import CACHE_TIERS, Stats, TieredRows
@@ -150,7 +150,7 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
         """A table of `stats()`, and what the caches hold."""
         return "\n".join(
             [
-                sources_table(self.stats()),
+                tiers_text(self.stats()),
                 *(
                     f"{tier}: {capacity_text(cache.nbytes, cache.num_rows, cache.num_rows_if_raw)}"
                     for tier, cache in self.caches().items()
