@@ -1,0 +1,103 @@
+"""Training on a GPU: the losses are the same whatever is compressed or cached."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+from torch.nn.functional import cross_entropy
+
+from gnn_ibp import Dataset, FeatureStore, Loader
+from gnn_ibp.converters.prepare import prepare
+from gnn_ibp.samplers import NeighborSampler
+from gnn_ibp.train.model import GraphSAGE
+from gnn_ibp.train.normalize import Normalize
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+@pytest.fixture
+def deterministic(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    torch.use_deterministic_algorithms(True)
+    yield
+    torch.use_deterministic_algorithms(False)
+
+
+@pytest.fixture(scope="module")
+def dataset(tmp_path_factory: pytest.TempPathFactory, simulated: bool) -> Dataset:
+    num_nodes = 400 if simulated else 20_000
+    return prepare(f"synthetic:{num_nodes}", tmp_path_factory.mktemp("data"), say=lambda _: None)
+
+
+def losses(dataset: Dataset, cuda: Any, num_batches: int, **store_settings: Any) -> tuple[list[float], Any]:
+    """Of the first minibatches, and the counters of what they read."""
+    store = FeatureStore(dataset, cuda, **store_settings)
+    sampler = NeighborSampler(dataset.graph, [5, 5], seed=0)
+    loader = Loader(store, sampler, dataset.split["train"], 128, shuffle=True, max_batches=num_batches)
+    torch.manual_seed(0)
+    model = GraphSAGE(128, 64, 2, dataset.num_classes, 0.5, Normalize("none")).to(cuda.device)
+    optimizer = torch.optim.Adam(model.parameters())
+    found = []
+    for at, batch in enumerate(loader):
+        loss = cross_entropy(model(batch.x, batch.layers, [at]), batch.y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        found.append(loss.detach())
+    return torch.stack(found).tolist(), store.stats()
+
+
+@pytest.mark.filterwarnings("ignore:.*holds no row")
+def test_losses_are_equal_raw_compressed_and_without_a_cache(
+    cuda: Any, simulated: bool, dataset: Dataset, deterministic: None
+):
+    num_batches = 2 if simulated else 50
+    quarter = dataset.num_nodes * 512 // 4 + 8 * dataset.num_nodes
+    settings = {
+        "compressed": {"cache_bytes": quarter, "host_bytes": quarter},
+        "compressed, all cached": {"cache_bytes": 8 * quarter, "host_bytes": 0},
+        "raw": {"cache_bytes": quarter, "host_bytes": quarter, "raw": True},
+        "no cache": {"cache_bytes": 0, "host_bytes": 0},
+    }
+    runs = {name: losses(dataset, cuda, num_batches, **chosen) for name, chosen in settings.items()}
+    first, _ = runs["compressed"]
+    assert len(set(first)) == len(first)
+    for name, (found, _) in runs.items():
+        assert found == first, name
+    hits = {
+        name: [stats[tier]["hits"] for tier in ("cache", "host", "disk")] for name, (_, stats) in runs.items()
+    }
+    assert all(hits["compressed"])
+    assert hits["compressed, all cached"][1:] == [0, 0]
+    assert hits["no cache"][:2] == [0, 0]
+
+
+def test_a_run_on_the_device_reports_what_it_did(cuda: Any, simulated: bool, tmp_path: Path):
+    pytest.importorskip("tyro", reason="the command line needs tyro")
+    if simulated:
+        pytest.skip("a run of its own takes no stand-in")
+
+    def run(*flags: str) -> dict[str, Any]:
+        command = [sys.executable, "train/run.py", "--dataset", "synthetic:20000", "--root", str(tmp_path)]
+        more = ["--device", "cuda", "--epochs", "2", "--report", str(tmp_path / "report.json"), *flags]
+        outside = {**os.environ, "PYTHONPATH": str(ROOT)}
+        done = subprocess.run([*command, *more], cwd=ROOT, env=outside, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        report: dict[str, Any] = json.loads((tmp_path / "report.json").read_text())
+        return report
+
+    cached = run("--cache-bytes", "2MiB", "--host-bytes", "3MiB")
+    assert [len(cached["epochs"]), cached["test_acc"] > 0.1] == [2, True]
+    sources = cached["epochs"][1]["sources"]
+    assert all(sources[tier]["hits"] for tier in ("cache", "host", "disk"))
+    assert sources["host"]["pcie_bytes"] >= sources["host"]["encoded_bytes"]
+    for flags in (["--no-cache"], ["--raw", "--cache-bytes", "2MiB", "--host-bytes", "3MiB"]):
+        other = run(*flags)
+        for ours, theirs in zip(cached["epochs"], other["epochs"], strict=True):
+            assert theirs["loss"] == pytest.approx(ours["loss"], rel=1e-3)  # atomic sums, here
