@@ -99,7 +99,8 @@ def train_epoch(
             train_s += time.perf_counter() - began
             bar.update()
     began = time.perf_counter()
-    mean_loss = losses.mean()  # waits for the device: its last steps are part of the epoch
+    pace.finish()  # the last steps are part of the epoch
+    mean_loss = losses.mean()
     train_s += time.perf_counter() - began
     seconds = {**loader.seconds, "train": train_s, "total": time.perf_counter() - started}
     sources = subtract(loader.store.stats(), before)

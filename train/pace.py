@@ -26,3 +26,9 @@ class Pace:
         self._queued.append(self._cuda.event())
         if len(self._queued) > MAX_AHEAD:
             self._queued.popleft().wait()
+
+    def finish(self) -> None:
+        """Waits for all that is queued."""
+        if self._queued:
+            self._queued[-1].wait()  # the others passed before it
+        self._queued.clear()

@@ -31,7 +31,20 @@ def test_each_minibatch_waits_for_the_one_some_before() -> None:
         assert device.waited == list(range(1, at - MAX_AHEAD + 1))
 
 
+def test_end_waits_for_the_last_minibatch() -> None:
+    device = Device()
+    pace = Pace(device)
+    for _ in range(5):
+        pace.step()
+    pace.finish()
+    assert device.waited[-1] == 5
+    before = list(device.waited)
+    pace.finish()
+    assert device.waited == before
+
+
 def test_nothing_is_waited_for_on_the_cpu() -> None:
     pace = Pace(None)
     for _ in range(10):
         pace.step()
+    pace.finish()
