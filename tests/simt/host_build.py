@@ -67,7 +67,7 @@ SANITIZERS = {
         compiler="clang++",
     ),
 }
-_PLAIN = Sanitizer(kernel_flags=("-O2",), harness_flags=("-O2",), link_flags=(), environment={})
+_PLAIN = Sanitizer(kernel_flags=("-O1",), harness_flags=("-O2",), link_flags=(), environment={})
 
 
 @dataclass(frozen=True)
@@ -139,7 +139,7 @@ def _harness(sanitizer: str | None, flags: Sanitizer, builds: Path) -> list[Path
 def _base_flags(flags: Sanitizer) -> tuple[str, ...]:
     # -fno-gnu-unique: else all loaded kernel files would share the static variables of templates
     unique = ("-fno-gnu-unique",) if flags.compiler == "g++" else ()
-    return ("-std=c++17", "-g", "-fPIC", "-DSIMT_HOST", f"-I{HARNESS}", *unique)
+    return ("-std=c++17", "-g1", "-fPIC", "-DSIMT_HOST", f"-I{HARNESS}", *unique)
 
 
 def _compile(flags: Sanitizer, options: Iterable[str], source: Path, target: Path) -> None:

@@ -133,7 +133,7 @@ inline size_t argument_sizes(void (*)(A...), int64_t* out) {
 #define __global__
 #define __device__
 #define __host__
-#define __forceinline__ inline __attribute__((always_inline))
+#define __forceinline__ inline  // not more: the compiler is four times as fast
 #define __noinline__ __attribute__((noinline))
 #define __launch_bounds__(...)
 #define __constant__ static const
