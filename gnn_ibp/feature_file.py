@@ -16,7 +16,7 @@ from gnn_ibp.errors import FormatError
 from gnn_ibp.format import CONDENSED, ROWS_AT, Header, checksum, read_header, read_section
 from gnn_ibp.read_request import Out, ReadRequest
 from gnn_ibp.row_blocks import Damage, RowBlock, RowBlocks
-from gnn_ibp.rows import Bytes, Ids, RowIndex
+from gnn_ibp.rows import Bytes, EncodedRows, Ids, RowIndex
 
 DECODE_BYTES = 16 << 20
 """Raw bytes of a decoded block, at most."""
@@ -129,9 +129,24 @@ class FeatureFile:
 
     def read_checked(self, request: ReadRequest) -> DiskRead:
         """`read` for a reader that has checked the arguments itself."""
-        result = ops.read_rows(
-            self._file.fileno(), ROWS_AT, self.file_bytes, self._table, self.codec, *request
+        return self._moved(
+            ops.read_rows(self._file.fileno(), ROWS_AT, self.file_bytes, self._table, self.codec, *request)
         )
+
+    def read_stored(self, ids: Ids, target: EncodedRows) -> DiskRead:
+        """Reads row ids[i], as it is stored, to be row i of `target`, whose index and bitmask are written.
+
+        ids: int64 (n,), valid. target: n rows, condensed, in a slab with room for n raw rows, each at the
+        alignment. Every row is checked. Raises as `read`; `target` is undefined then.
+        """
+        return self._moved(
+            ops.read_stored(
+                self._file.fileno(), ROWS_AT, self.file_bytes, self._table, self.codec, ids, target
+            )
+        )
+
+    def _moved(self, result: ops.ReadResult) -> DiskRead:
+        """What a read moved; raises the error of one that failed."""
         first, last = result.first_row, result.last_row
         if result.failure == "damaged":
             raise FormatError(str(self._blocks.damaged_row(first)))
@@ -168,6 +183,11 @@ class FeatureFile:
                 except FormatError as error:
                     raise FormatError(f"{self.path}, counted from row {first_row}: {error}") from error
                 yield self.row_type.from_bytes(out)
+
+    @property
+    def bitmask(self) -> Bytes:
+        """uint8 (ceil(num_rows / 8),): 1 = the row is stored encoded, 0 = raw."""
+        return self._bitmask
 
     def encoded(self, ids: Ids) -> NDArray[np.bool_]:
         """(n,) True where the row is stored encoded, False where it is raw."""

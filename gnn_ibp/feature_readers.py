@@ -128,7 +128,7 @@ class FeatureReaders:
     def _no_caches(self, file: FeatureFile) -> list[RowCache]:
         """As many as x has: the misses of one tier are then the lookups of the next for all features."""
         num_caches = 1 if self.cuda is None else 2
-        return [RowCache.empty(file.codec, file.row_bytes) for _ in range(num_caches)]
+        return [RowCache.empty(file.codec) for _ in range(num_caches)]
 
     def _hot_ids(self, budget_bytes: int) -> Tensor | Ids:
         hot_set = self.settings.hot_set

@@ -23,6 +23,10 @@ class Served:
     pcie_bytes: int = 0
     seconds: float = 0.0
 
+    def add(self, other: "Served") -> None:
+        for name, count in vars(other).items():
+            setattr(self, name, getattr(self, name) + count)
+
 
 class HostTiers:
     """caches: all in ordinary memory. Any number of threads may read."""
@@ -38,9 +42,13 @@ class HostTiers:
         """See `FeatureFile.read`. What each cache gave, and last the file."""
         return self.read_checked(ReadRequest.checked(ids, out, at, self._file.num_rows, self._file.row_type))
 
+    def nothing(self) -> list[Served]:
+        """What nobody was asked for."""
+        return [Served() for _ in range(self._num_caches + 1)]
+
     def read_checked(self, request: ReadRequest) -> list[Served]:
         """`read` for a reader that has checked the arguments itself."""
-        served = [Served() for _ in range(self._num_caches)]
+        *served, _ = self.nothing()
         start = time.perf_counter()
         missing = request
         if self._sources and len(request.ids):

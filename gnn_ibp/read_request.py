@@ -1,17 +1,15 @@
 """The arguments of a read, checked once by the outermost reader."""
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
 from numpy.typing import ArrayLike, NDArray
 
 from gnn_ibp import ops
+from gnn_ibp.cuda import Cuda
 from gnn_ibp.row_type import RowType
 from gnn_ibp.rows import Bytes, Ids
-
-if TYPE_CHECKING:
-    from gnn_ibp.cuda import Cuda
 
 Out = torch.Tensor | NDArray[Any]
 
@@ -40,18 +38,15 @@ class ReadRequest(NamedTuple):
         Raises IndexError for ids that are no rows and places outside of `out`, TypeError for other dtypes,
         ValueError for other shapes.
         """
-        good_ids = ops.check_ids(ids, num_rows)
         out_bytes = row_type.out_bytes(out)
-        if at is None and len(out_bytes) != len(good_ids):
-            raise ValueError(f"out has {len(out_bytes)} rows, there are {len(good_ids)} ids")
-        places = None if at is None else _check_places(at, len(good_ids), len(out_bytes))
-        return cls(good_ids, out_bytes, places)
+        wanted = check_wanted(ids, at, len(out_bytes), num_rows)
+        return cls(wanted.ids, out_bytes, wanted.at)
 
 
 class DeviceRequest(NamedTuple):
-    """The same on a device, where the ids are not checked yet: kernels do that as they read.
+    """The same on a device, where values are not checked yet: the kernel that reads them does that.
 
-    ids: int64 (n,). out: uint8 (num_out, row_bytes). at: int64 (n,), inside of `out`. All on the device.
+    ids: int64 (n,). out: uint8 (num_out, row_bytes). at: int64 (n,). All on the device.
     """
 
     ids: torch.Tensor
@@ -61,36 +56,64 @@ class DeviceRequest(NamedTuple):
     @classmethod
     def checked(
         cls,
-        cuda: "Cuda",
+        cuda: Cuda,
         ids: ArrayLike | torch.Tensor,
         out: Out,
         at: ArrayLike | torch.Tensor | None,
         num_rows: int,
         row_type: RowType,
     ) -> "DeviceRequest":
-        """Checks what a user passed to `read`, but for the values of ids that are on the device already.
+        """Checks what a user passed to `read`, but for the values of `ids` and `at` that are on the device.
 
-        ids, at: on the device, or anywhere else, from where they are copied; `at` is looked at even on the
-        device, which waits for it. out: on the device. Raises as `ReadRequest.checked`.
+        These may also be elsewhere, and are copied; `out` is on the device. Raises as `ReadRequest.checked`.
         """
-        if not isinstance(out, torch.Tensor):
-            raise TypeError(f"out must be a torch tensor on {cuda.device}, got {type(out).__name__}")
-        out_bytes = row_type.tensor_bytes(out, cuda.device)
+        out_bytes = device_bytes(out, row_type, cuda.device)
         if isinstance(ids, torch.Tensor) and ids.device == cuda.device:
             good_ids = _device_ids(ids)
         else:
             good_ids = cuda.upload(torch.from_numpy(ops.check_ids(ids, num_rows)))
-        if at is None and len(out_bytes) != len(good_ids):
-            raise ValueError(f"out has {len(out_bytes)} rows, there are {len(good_ids)} ids")
         if at is None:
+            _check_same_length(len(good_ids), len(out_bytes))
             return cls(good_ids, out_bytes, None)
-        on_host = at.cpu() if isinstance(at, torch.Tensor) else at
-        places = _check_places(on_host, len(good_ids), len(out_bytes))
-        return cls(good_ids, out_bytes, cuda.upload(torch.from_numpy(places)))
+        if not isinstance(at, torch.Tensor) or at.device != cuda.device:
+            places = _check_places(at, len(good_ids), len(out_bytes))
+            return cls(good_ids, out_bytes, cuda.upload(torch.from_numpy(places)))
+        _check_places_shape(str(at.dtype), _is_integer(at), tuple(at.shape), len(good_ids))
+        return cls(good_ids, out_bytes, at.to(torch.int64).contiguous())
+
+
+class Wanted(NamedTuple):
+    """Row ids[i] goes to row at[i], or to row i; int64 (n,), valid."""
+
+    ids: Ids
+    at: Ids | None
+
+
+def check_wanted(
+    ids: ArrayLike | torch.Tensor, at: ArrayLike | torch.Tensor | None, num_out: int, num_rows: int
+) -> Wanted:
+    """ids, at: not on a device. Raises as `ReadRequest.checked`."""
+    good_ids = ops.check_ids(ids, num_rows)
+    if at is None:
+        _check_same_length(len(good_ids), num_out)
+        return Wanted(good_ids, None)
+    return Wanted(good_ids, _check_places(at, len(good_ids), num_out))
+
+
+def device_bytes(out: Out, row_type: RowType, device: torch.device) -> torch.Tensor:
+    """`out`, a tensor on `device`, as uint8 (num_out, row_bytes). Raises as `ReadRequest.checked`."""
+    if not isinstance(out, torch.Tensor):
+        raise TypeError(f"out must be a torch tensor on {device}, got {type(out).__name__}")
+    return row_type.tensor_bytes(out, device)
+
+
+def bad_places(lowest: int, highest: int, num_out: int) -> IndexError:
+    """The error of places that are not all rows of `out`, wherever they were checked."""
+    return IndexError(f"at has places from {lowest} to {highest}, out has rows 0 to {num_out - 1}")
 
 
 def _device_ids(ids: torch.Tensor) -> torch.Tensor:
-    if ids.dtype == torch.bool or ids.is_floating_point() or ids.is_complex():
+    if not _is_integer(ids):
         hint = "; a mask becomes ids by mask.nonzero()" if ids.dtype == torch.bool else ""
         raise TypeError(f"ids have dtype {ids.dtype}, want integers{hint}")
     if ids.ndim != 1:
@@ -98,14 +121,25 @@ def _device_ids(ids: torch.Tensor) -> torch.Tensor:
     return ids.to(torch.int64).contiguous()
 
 
+def _is_integer(tensor: torch.Tensor) -> bool:
+    return not (tensor.dtype == torch.bool or tensor.is_floating_point() or tensor.is_complex())
+
+
 def _check_places(at: ArrayLike | torch.Tensor, num_ids: int, num_out: int) -> Ids:
     places = np.asarray(at)
-    if places.dtype.kind not in "iu" and places.size:
-        raise TypeError(f"at has dtype {places.dtype}, integers are wanted")
-    if places.shape != (num_ids,):
-        raise ValueError(f"at has shape {places.shape}, there are {num_ids} ids")
+    _check_places_shape(str(places.dtype), places.dtype.kind in "iu", places.shape, num_ids)
     if num_ids and not (int(places.min()) >= 0 and int(places.max()) < num_out):
-        raise IndexError(
-            f"at has places from {places.min()} to {places.max()}, out has rows 0 to {num_out - 1}"
-        )
+        raise bad_places(int(places.min()), int(places.max()), num_out)
     return np.ascontiguousarray(places, np.int64)
+
+
+def _check_same_length(num_ids: int, num_out: int) -> None:
+    if num_ids != num_out:
+        raise ValueError(f"out has {num_out} rows, there are {num_ids} ids")
+
+
+def _check_places_shape(dtype: str, is_integer: bool, shape: tuple[int, ...], num_ids: int) -> None:
+    if not is_integer and 0 not in shape:
+        raise TypeError(f"at has dtype {dtype}, integers are wanted")
+    if shape != (num_ids,):
+        raise ValueError(f"at has shape {shape}, there are {num_ids} ids")

@@ -87,8 +87,6 @@ class RowType:
 
         Shares memory. Errors as `out_bytes`.
         """
-        if not isinstance(out, torch.Tensor):
-            raise TypeError(f"out must be a torch tensor, got {type(out).__name__}")
         self._check_out(out)
         if out.device != device:
             where = "into CPU memory" if device.type == "cpu" else f"to {device}"

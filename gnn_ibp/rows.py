@@ -40,6 +40,13 @@ class RowIndex:
         sizes = units.astype(np.uint16) if row_bytes // unit <= 0xFFFF else units.astype(np.uint32)
         return cls(starts[:-1:GROUP].copy(), sizes, unit, align)
 
+    @classmethod
+    def unwritten(cls, num_rows: int, unit: int, align: int, row_bytes: int) -> "RowIndex":
+        """Room for the index of so many rows."""
+        wide = row_bytes // unit > 0xFFFF
+        sizes = np.empty(num_rows, np.uint32) if wide else np.empty(num_rows, np.uint16)
+        return cls(np.empty(-(-num_rows // GROUP), np.uint64), sizes, unit, align)
+
     @property
     def num_rows(self) -> int:
         return len(self.sizes)
@@ -85,6 +92,9 @@ class EncodedRows:
         """All memory held: slab, bitmask and index."""
         return self.data.nbytes + self.bitmask.nbytes + (self.index.nbytes if self.index else 0)
 
-    def encoded(self) -> NDArray[np.bool_]:
-        """(num_rows,) True where the row is stored encoded."""
-        return np.unpackbits(self.bitmask, count=self.num_rows, bitorder="little").astype(np.bool_)
+    def encoded(self, rows: Ids | None = None) -> NDArray[np.bool_]:
+        """(n,) True where the row is stored encoded; of `rows`, int64 (n,), or of all."""
+        if rows is None:
+            return np.unpackbits(self.bitmask, count=self.num_rows, bitorder="little").astype(np.bool_)
+        bits: Bytes = self.bitmask[rows >> 3] >> (rows & 7).astype(np.uint8) & 1
+        return bits.astype(np.bool_)

@@ -3,20 +3,19 @@
 import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING
 
 import torch
 from numpy.typing import ArrayLike
 
 from gnn_ibp.cache import RowCache
 from gnn_ibp.copied_tiers import CopiedTiers
+from gnn_ibp.cuda import Cuda
+from gnn_ibp.device_decoder import decodes
+from gnn_ibp.device_tiers import DeviceTiers
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.host_tiers import HostTiers, Served
 from gnn_ibp.read_request import Out
 from gnn_ibp.row_type import RowType
-
-if TYPE_CHECKING:
-    from gnn_ibp.cuda import Cuda
 
 CACHE_TIERS = ("cache", "host")
 DISK = "disk"
@@ -60,14 +59,13 @@ class TieredRows:
     cuda: rows are wanted on its device; `gnn_ibp.device_cache.device_caches` makes the caches then.
     """
 
-    def __init__(self, caches: Sequence[RowCache], file: FeatureFile, cuda: "Cuda | None" = None) -> None:
+    def __init__(self, caches: Sequence[RowCache], file: FeatureFile, cuda: Cuda | None = None) -> None:
         if len(caches) > len(CACHE_TIERS):
             raise ValueError(f"{len(caches)} caches came, at most {len(CACHE_TIERS)} are possible")
         self.caches = tuple(caches)
         self.file = file
         self.cuda = cuda
-        on_host = HostTiers(caches, file)
-        self._tiers = CopiedTiers(on_host, file, cuda) if cuda else on_host
+        self._tiers = _tiers(caches, file, cuda)
         self._names = (*CACHE_TIERS[: len(caches)], DISK)
         self._counters = {name: TierCounters() for name in self._names}
         self._lock = threading.Lock()
@@ -106,6 +104,17 @@ class TieredRows:
         """Per tier what `TierCounters` counts, since the beginning, and hit_rate: None before a lookup."""
         with self._lock:
             return {name: _with_rate(asdict(counters)) for name, counters in self._counters.items()}
+
+
+def _tiers(
+    caches: Sequence[RowCache], file: FeatureFile, cuda: Cuda | None
+) -> HostTiers | DeviceTiers | CopiedTiers:
+    """Who reads the rows."""
+    if cuda is None:
+        return HostTiers(caches, file)
+    if not decodes(file.codec):
+        return CopiedTiers(HostTiers(caches, file), file, cuda)
+    return DeviceTiers(caches, file, cuda)
 
 
 def subtract(after: Stats, before: Stats) -> Stats:

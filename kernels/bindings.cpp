@@ -276,6 +276,36 @@ void bind_stored_rows(nb::module_& m) {
       "at"_a.noconvert().none(), "out"_a.noconvert());
 
   m.def(
+      "read_stored",
+      [](int fd, uint64_t rows_at, uint64_t file_bytes, const RowTable& table, const RowCodec& codec,
+         In<int64_t, 1> ids, Out<uint8_t, 1> data, Out<uint8_t, 1> bitmask, Out<uint64_t, 1> bases,
+         std::optional<Out<uint16_t, 1>> sizes16, std::optional<Out<uint32_t, 1>> sizes32, uint64_t unit,
+         uint64_t align) {
+        const size_t n = ids.size();
+        require(table.layout.row_bytes == codec.row_bytes(), "rows have another width than the codec's");
+        require(unit > 0 && align > 0 && align % unit == 0, "align is no multiple of unit");
+        const uint64_t row_room = (codec.row_bytes() + align - 1) / align * align;
+        require(data.size() >= 2 * kPadBytes, "data is shorter than its padding");
+        require(row_room == 0 || (data.size() - 2 * kPadBytes) / row_room >= n, "data is too short");
+        require(bitmask.size() * 8 >= n && bases.size() * RowLayout::kGroup >= n, "the index is too short");
+        require(sizes16 ? sizes16->size() >= n : sizes32 && sizes32->size() >= n, "too few sizes");
+        const RowSlab slab{data.data() + kPadBytes,
+                           align,
+                           unit,
+                           bitmask.data(),
+                           bases.data(),
+                           sizes16 ? sizes16->data() : nullptr,
+                           sizes16 ? nullptr : sizes32->data()};
+        const RowsOnDisk file{fd, rows_at, file_bytes, table.layout};
+        nb::gil_scoped_release release;
+        require_rows(ids, table.layout);
+        return read_stored(file, codec, ids.data(), static_cast<int64_t>(n), slab);
+      },
+      "fd"_a, "rows_at"_a, "file_bytes"_a, "table"_a, "codec"_a, "ids"_a.noconvert(), "data"_a.noconvert(),
+      "bitmask"_a.noconvert(), "bases"_a.noconvert(), "sizes16"_a.noconvert().none(),
+      "sizes32"_a.noconvert().none(), "unit"_a, "align"_a);
+
+  m.def(
       "measure_rows",
       [](const RowCodec& codec, const StoredRows& rows, In<int64_t, 1> ids, Out<int64_t, 1> sizes) {
         require(rows.layout.row_bytes == codec.row_bytes(), "rows have another width than the codec's");

@@ -23,9 +23,11 @@ NUM_ROWS = 500
 
 def held(cache: RowCache) -> list[int]:
     """Ids by slot."""
-    ids = np.flatnonzero(cache.slot_of >= 0)
+    assert cache.source and cache.source.slot_of is not None
+    slot_of = cache.source.slot_of
+    ids = np.flatnonzero(slot_of >= 0)
     by_slot = np.empty(len(ids), np.int64)
-    by_slot[cache.slot_of[ids]] = ids
+    by_slot[slot_of[ids]] = ids
     return by_slot.tolist()
 
 
@@ -110,7 +112,7 @@ def test_budget_too_small_for_a_row_warns_once_with_the_numbers(tmp_path: Path, 
 
 
 def test_repeated_hot_ids_count_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gnn_ibp.cache._FIRST_STEP", 3)
+    monkeypatch.setattr("gnn_ibp.slots._FIRST_STEP", 3)
     file, _ = numbered_file(tmp_path / "x.ibp", NUM_ROWS)
     hot = torch.tensor([9, 3, 9, 3, 7, 9, 1, 400, 7, 0], dtype=torch.int32)
     cache = RowCache.fill(file, hot, 10_000)
@@ -172,4 +174,5 @@ def test_slab_has_zeros_between_rows(tmp_path: Path) -> None:
     )
     packed = unit_codec().encode(numbered_rows(40))
     expected = b"".join(packed.row(i) + bytes(-len(packed.row(i)) % 16) for i in range(40))
-    assert cache.rows.data.tobytes() == bytes(PAD_BYTES) + expected + bytes(PAD_BYTES)
+    assert cache.source
+    assert cache.source.rows.data.tobytes() == bytes(PAD_BYTES) + expected + bytes(PAD_BYTES)

@@ -12,7 +12,16 @@ from gnn_ibp.ops.device import (
 )
 from gnn_ibp.ops.encode import decode_all, encode_rows, ibp_codec, stored_sizes
 from gnn_ibp.ops.fit import fit_positions, fit_sweep, fit_threshold
-from gnn_ibp.ops.gather import Gathered, KernelCodec, Missing, Source, bad_id, check_ids, gather_decode
+from gnn_ibp.ops.gather import (
+    Gathered,
+    KernelCodec,
+    Missing,
+    Source,
+    bad_id,
+    check_ids,
+    damaged_row,
+    gather_decode,
+)
 from gnn_ibp.ops.model import (
     mean_and_own,
     mean_and_own_grad,
@@ -21,7 +30,15 @@ from gnn_ibp.ops.model import (
     relu_dropout_grad,
 )
 from gnn_ibp.ops.sample import hash_ids, mix, sample_neighbors
-from gnn_ibp.ops.stored import check_index, copy_rows, measure_rows, read_rows, row_table
+from gnn_ibp.ops.stored import (
+    ReadResult,
+    check_index,
+    copy_rows,
+    measure_rows,
+    read_rows,
+    read_stored,
+    row_table,
+)
 from gnn_ibp.ops.threads import num_threads, set_num_threads
 
 __all__ = [
@@ -33,6 +50,7 @@ __all__ = [
     "Gathered",
     "KernelCodec",
     "Missing",
+    "ReadResult",
     "Source",
     "bad_id",
     "build_csc",
@@ -40,6 +58,7 @@ __all__ = [
     "check_index",
     "copy_rows",
     "count_ids",
+    "damaged_row",
     "decode_all",
     "encode_rows",
     "first_bad_node",
@@ -59,6 +78,7 @@ __all__ = [
     "neighbor_mean",
     "num_threads",
     "read_rows",
+    "read_stored",
     "relu_dropout",
     "relu_dropout_grad",
     "row_table",

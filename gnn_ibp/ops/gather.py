@@ -92,6 +92,11 @@ def bad_id(position: int, id_: int, num_rows: int) -> IndexError:
     return IndexError(f"ids[{position}] is {id_}, the valid range is {valid}")
 
 
+def damaged_row(id_: int) -> FormatError:
+    """The error of a row in memory that is not well-formed, whoever found it."""
+    return FormatError(f"row {id_} is damaged: its stored bytes are no encoded row")
+
+
 def gather_decode(ids: Ids, sources: Sequence[Source], out: Bytes, at: Ids | None = None) -> Gathered:
     """Decodes row ids[i] to out[at[i]] (out[i] where `at` is None), out of the first source that has it.
 
@@ -111,7 +116,7 @@ def gather_decode(ids: Ids, sources: Sequence[Source], out: Bytes, at: Ids | Non
         ids, at, [source.kernel for source in sources], out, missing_ids, missing_at
     )
     if counts.damaged >= 0:
-        raise FormatError(f"row {ids[counts.damaged]} is damaged: its stored bytes are no encoded row")
+        raise damaged_row(int(ids[counts.damaged]))
     num_missing = counts.num_missing
     return Gathered(
         Missing(missing_ids[:num_missing], missing_at[:num_missing]),

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnn_ibp import _kernels
+from gnn_ibp._kernels import ReadResult as ReadResult
 from gnn_ibp.ops.gather import KernelCodec, stored_rows
 from gnn_ibp.rows import Bytes, EncodedRows, Ids, RowIndex
 
@@ -40,13 +41,47 @@ def read_rows(
     ids: Ids,
     out: Bytes,
     at: Ids | None,
-) -> _kernels.ReadResult:
+) -> ReadResult:
     """Reads row ids[i] of the open file into out[at[i]] (out[i] where `at` is None); all arguments checked.
 
     The rows begin at `rows_at`, the file has `file_bytes`. The result tells the bytes moved, and the first
     failure: "damaged", "cut short" or "system" (with `error`, an errno), of rows first_row to last_row.
     """
     return _kernels.read_rows(fd, rows_at, file_bytes, table, codec.kernel, ids, at, out)
+
+
+def read_stored(
+    fd: int,
+    rows_at: int,
+    file_bytes: int,
+    table: _kernels.RowTable,
+    codec: KernelCodec,
+    ids: Ids,
+    target: EncodedRows,
+) -> ReadResult:
+    """Reads row ids[i] of the open file, as it is stored and checked, to be row i of `target`.
+
+    `target` is condensed; its slab has room for len(ids) raw rows, each at its alignment; index and bitmask
+    are written. Otherwise as `read_rows`.
+    """
+    index = target.index
+    assert index, "rows are kept condensed"
+    sizes = index.sizes
+    return _kernels.read_stored(
+        fd,
+        rows_at,
+        file_bytes,
+        table,
+        codec.kernel,
+        ids,
+        target.data,
+        target.bitmask,
+        index.bases,
+        sizes16=cast(NDArray[np.uint16], sizes) if sizes.itemsize == 2 else None,
+        sizes32=cast(NDArray[np.uint32], sizes) if sizes.itemsize == 4 else None,
+        unit=index.unit,
+        align=index.align,
+    )
 
 
 def measure_rows(codec: KernelCodec, rows: EncodedRows, ids: Ids) -> NDArray[np.int64]:

@@ -114,11 +114,88 @@ class Buffer {
   uint8_t* data_;
 };
 
+// Where rows go that are wanted decoded.
+class DecodedRows {
+ public:
+  DecodedRows(const RowCodec& codec, uint8_t* out) : codec_(codec), out_(out) {}
+
+  void put(int64_t to, const uint8_t* stored, uint64_t, bool encoded) {
+    if (encoded) {
+      codec_.decode(stored, row(to));
+    } else {
+      std::memcpy(row(to), stored, codec_.row_bytes());
+    }
+  }
+  void repeat(int64_t to, int64_t from) { std::memcpy(row(to), row(from), codec_.row_bytes()); }
+
+ private:
+  uint8_t* row(int64_t to) { return out_ + to * codec_.row_bytes(); }
+
+  const RowCodec& codec_;
+  uint8_t* const out_;
+};
+
+// Where rows go that are wanted as they are stored. Those of a file in place, whose sizes only the rows
+// tell, are put as far apart as raw rows would be, and closed up when all have come.
+class KeptRows {
+ public:
+  KeptRows(const RowsOnDisk& file, const int64_t* ids, int64_t n, const RowSlab& slab)
+      : slab_(slab), starts_(n) {
+    std::fill_n(slab.bitmask, (n + 7) / 8, uint8_t{0});
+    uint64_t end = 0;
+    for (int64_t i = 0; i < n; ++i) {
+      if (file.layout.encoded(ids[i])) slab.bitmask[i >> 3] |= static_cast<uint8_t>(1 << (i & 7));
+      starts_[i] = end;
+      end += aligned(file.layout.in_place() ? file.layout.row_bytes : file.layout.size(ids[i]));
+    }
+  }
+
+  void put(int64_t to, const uint8_t* stored, uint64_t size, bool) {
+    uint8_t* row = slab_.first + starts_[to];
+    std::memcpy(row, stored, size);
+    std::memset(row + size, 0, aligned(size) - size);
+    set_size(to, size);
+  }
+  void repeat(int64_t to, int64_t from) {
+    const uint64_t size = this->size(from);
+    std::memcpy(slab_.first + starts_[to], slab_.first + starts_[from], aligned(size));
+    set_size(to, size);
+  }
+
+  // Closes up the rows and writes the bases.
+  void finish() {
+    uint64_t end = 0;
+    for (int64_t i = 0; i < static_cast<int64_t>(starts_.size()); ++i) {
+      const uint64_t bytes = aligned(size(i));
+      if (starts_[i] != end) std::memmove(slab_.first + end, slab_.first + starts_[i], bytes);
+      if (i % RowLayout::kGroup == 0) slab_.bases[i / RowLayout::kGroup] = end;
+      end += bytes;
+    }
+  }
+
+ private:
+  uint64_t aligned(uint64_t size) const { return (size + slab_.align - 1) / slab_.align * slab_.align; }
+  uint64_t size(int64_t i) const {
+    return (slab_.sizes16 ? slab_.sizes16[i] : slab_.sizes32[i]) * slab_.unit;
+  }
+  void set_size(int64_t i, uint64_t size) {
+    if (slab_.sizes16) {
+      slab_.sizes16[i] = static_cast<uint16_t>(size / slab_.unit);
+    } else {
+      slab_.sizes32[i] = static_cast<uint32_t>(size / slab_.unit);
+    }
+  }
+
+  const RowSlab& slab_;
+  std::vector<uint64_t> starts_;
+};
+
 // Reads of one call: shared by the threads that work on it.
+template <typename Target>
 class Reader {
  public:
-  Reader(const RowsOnDisk& file, const RowCodec& codec, const std::vector<Want>& wants, uint8_t* out)
-      : file_(file), codec_(codec), wants_(wants), out_(out) {}
+  Reader(const RowsOnDisk& file, const RowCodec& codec, const std::vector<Want>& wants, Target& target)
+      : file_(file), codec_(codec), wants_(wants), target_(target) {}
 
   void read(const PageRun& run) {
     if (failed_.load(std::memory_order_relaxed)) return;
@@ -132,10 +209,12 @@ class Reader {
     for (int64_t i = run.first; i < run.last; ++i) {
       const Want& want = wants_[i];
       if (i > run.first && wants_[i - 1].id == want.id) {
-        std::memcpy(row_out(i), row_out(i - 1), codec_.row_bytes());
+        target_.repeat(want.to, wants_[i - 1].to);
       } else {
-        size = decode(want, buffer.data() + (want.at - run.begin), row_out(i));
+        const uint8_t* stored = buffer.data() + (want.at - run.begin);
+        size = checked_size(want, stored);
         if (size < 0) return fail({.failure = ReadFailure::kDamaged}, want.id, want.id);
+        target_.put(want.to, stored, static_cast<uint64_t>(size), file_.layout.encoded(want.id));
       }
       encoded_bytes += size;
     }
@@ -150,8 +229,6 @@ class Reader {
   }
 
  private:
-  uint8_t* row_out(int64_t i) { return out_ + wants_[i].to * codec_.row_bytes(); }
-
   bool fill(uint8_t* buffer, uint64_t at, uint64_t size, const PageRun& run) {
     for (uint64_t got = 0; got < size;) {
       const ssize_t step = pread(file_.fd, buffer + got, size - got, static_cast<off_t>(at + got));
@@ -168,11 +245,8 @@ class Reader {
   }
 
   // The stored size of the row, or -1 where it is damaged.
-  int64_t decode(const Want& want, const uint8_t* stored, uint8_t* row) {
-    if (!file_.layout.encoded(want.id)) {
-      std::memcpy(row, stored, codec_.row_bytes());
-      return static_cast<int64_t>(codec_.row_bytes());
-    }
+  int64_t checked_size(const Want& want, const uint8_t* stored) {
+    if (!file_.layout.encoded(want.id)) return static_cast<int64_t>(codec_.row_bytes());
     uint64_t size = want.size;
     if (file_.layout.in_place()) {
       size = codec_.announced_size(stored, codec_.row_bytes() - 1);
@@ -180,7 +254,6 @@ class Reader {
     } else if (!codec_.check(stored, size)) {
       return -1;
     }
-    codec_.decode(stored, row);
     return static_cast<int64_t>(size);
   }
 
@@ -195,27 +268,48 @@ class Reader {
   const RowsOnDisk& file_;
   const RowCodec& codec_;
   const std::vector<Want>& wants_;
-  uint8_t* const out_;
+  Target& target_;
   std::atomic<uint64_t> encoded_bytes_{0}, physical_bytes_{0};
   std::atomic<bool> failed_{false};
   std::mutex mutex_;
   ReadResult failure_;
 };
 
-}  // namespace
-
-ReadResult read_rows(const RowsOnDisk& file, const RowCodec& codec, const int64_t* ids, const int64_t* at,
-                     int64_t n, uint8_t* out) {
-  if (n == 0 || codec.row_bytes() == 0) return {};
+template <typename Target>
+ReadResult read_into(const RowsOnDisk& file, const RowCodec& codec, const int64_t* ids, const int64_t* at,
+                     int64_t n, Target& target) {
   const std::vector<Want> wants = sorted_wants(file.layout, ids, at, n);
   const std::vector<PageRun> runs = page_runs(wants);
-  Reader reader(file, codec, wants, out);
+  Reader<Target> reader(file, codec, wants, target);
   const int64_t num_runs = static_cast<int64_t>(runs.size());
   const int64_t grain = std::clamp<int64_t>(num_runs / (io_threads() * kExtentsPerThread), 1, 64);
   parallel_for_io(num_runs, grain, [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) reader.read(runs[i]);
   });
   return reader.result();
+}
+
+}  // namespace
+
+ReadResult read_rows(const RowsOnDisk& file, const RowCodec& codec, const int64_t* ids, const int64_t* at,
+                     int64_t n, uint8_t* out) {
+  if (n == 0 || codec.row_bytes() == 0) return {};
+  DecodedRows target(codec, out);
+  return read_into(file, codec, ids, at, n, target);
+}
+
+ReadResult read_stored(const RowsOnDisk& file, const RowCodec& codec, const int64_t* ids, int64_t n,
+                       const RowSlab& slab) {
+  KeptRows target(file, ids, n, slab);
+  if (codec.row_bytes() == 0) {
+    const uint8_t nothing = 0;
+    for (int64_t i = 0; i < n; ++i) target.put(i, &nothing, 0, false);
+    target.finish();
+    return {};
+  }
+  const ReadResult result = read_into(file, codec, ids, nullptr, n, target);
+  if (result.failure == ReadFailure::kNone) target.finish();
+  return result;
 }
 
 }  // namespace gnn_ibp

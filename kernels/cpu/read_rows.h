@@ -30,4 +30,18 @@ struct ReadResult {
 ReadResult read_rows(const RowsOnDisk& file, const RowCodec& codec, const int64_t* ids, const int64_t* at,
                      int64_t n, uint8_t* out);
 
+// A slab to be filled with rows as they are stored, and what says where they are: the condensed layout.
+struct RowSlab {
+  uint8_t* first;  // the first row; there is room for as many raw rows as are asked for
+  uint64_t align, unit;
+  uint8_t* bitmask;
+  uint64_t* bases;
+  uint16_t* sizes16;  // one of these is null
+  uint32_t* sizes32;
+};
+
+// Row ids[i], as it is stored and checked, becomes row i of the slab. Arguments and failures as above.
+ReadResult read_stored(const RowsOnDisk& file, const RowCodec& codec, const int64_t* ids, int64_t n,
+                       const RowSlab& slab);
+
 }  // namespace gnn_ibp

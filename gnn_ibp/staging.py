@@ -1,0 +1,83 @@
+"""StagingRing: a few buffers of host memory on their way to a device, used in turn by all threads."""
+
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from torch import Tensor
+
+from gnn_ibp.cuda import Cuda, Event
+from gnn_ibp.locked_memory import LockedMemory
+
+BUFFER_BYTES = 8 << 20
+NUM_BUFFERS = 4
+
+
+@dataclass
+class StagingBuffer:
+    """host: uint8, the buffer; locked: whether it is page-locked, so that kernels can read it."""
+
+    host: Tensor
+    locked: bool
+    sent: Event | None = None
+    """Passed when the device has read what the buffer held last."""
+    _device: Tensor | None = None
+
+    def device(self, cuda: Cuda, num_bytes: int) -> Tensor:
+        """uint8 (num_bytes,) device memory that goes with the buffer, for what kernels cannot read in it."""
+        if self._device is None or self._device.nbytes < num_bytes:
+            self._device = cuda.empty(num_bytes)
+        cuda.share(self._device)
+        return self._device[:num_bytes]
+
+
+class StagingRing:
+    """Up to `num_buffers` buffers of `buffer_bytes`, made when they are needed."""
+
+    def __init__(
+        self, cuda: Cuda, memory: LockedMemory, buffer_bytes: int, num_buffers: int = NUM_BUFFERS
+    ) -> None:
+        self.buffer_bytes = buffer_bytes
+        self._cuda = cuda
+        self._memory = memory
+        self._num_to_make = num_buffers
+        self._free: deque[StagingBuffer] = deque()
+        self._changed = threading.Condition()
+
+    @contextmanager
+    def buffer(self) -> Iterator[StagingBuffer]:
+        """A buffer to fill and to queue work on, on the current stream; others get it when that is done.
+
+        Blocks while all are in use: take one at a time.
+        """
+        buffer = self._take()
+        try:
+            if buffer.sent:
+                buffer.sent.wait()
+            yield buffer
+            buffer.sent = self._cuda.event()
+        except BaseException:  # the device may be reading it still: let it go, another will be made
+            self._room_for_another()
+            raise
+        with self._changed:
+            self._free.append(buffer)
+            self._changed.notify()
+
+    def _take(self) -> StagingBuffer:
+        with self._changed:
+            self._changed.wait_for(lambda: self._free or self._num_to_make)
+            if self._free:
+                return self._free.popleft()  # the one whose work was queued first
+            self._num_to_make -= 1
+        try:
+            return StagingBuffer(*self._memory.take(self.buffer_bytes))
+        except BaseException:
+            self._room_for_another()
+            raise
+
+    def _room_for_another(self) -> None:
+        with self._changed:
+            self._num_to_make += 1
+            self._changed.notify()
