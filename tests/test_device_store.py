@@ -141,9 +141,10 @@ def test_bad_id_on_the_device_is_the_cpu_s_index_error(store, dataset, cuda, nam
 def test_report_shows_three_tiers_and_what_both_caches_hold(store):
     store[None, "x", torch.arange(NUM_NODES)]
     lines = store.report().splitlines()
-    assert [line.split()[0] for line in lines] == ["tier", "cache", "host", "disk", "cache:", "host:"]
+    words = ["tier", "cache", "host", "disk", "PCIe:", "cache:", "host:"]
+    assert [line.split()[0] for line in lines] == words
     assert list(store.caches()) == ["cache", "host"]
-    assert all("rows instead of" in line for line in lines[4:])
+    assert all("rows instead of" in line for line in lines[5:])
 
 
 def test_damage_on_disk_is_told_with_row_and_file_and_the_store_lives_on(tmp_path, cuda):
