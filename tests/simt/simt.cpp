@@ -95,7 +95,7 @@ bool run_block(unsigned block, uint64_t number_run) {
   if (number_run) refill_shared();
   block_barrier.num_arrived = 0;
   start_warps();
-  switch_to(*next_ready(warps[0]));
+  switch_to(*next_ready(warps[options.order == REVERSE ? num_warps - 1 : 0]));
   return error.empty();
 }
 
