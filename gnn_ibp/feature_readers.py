@@ -5,6 +5,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -87,6 +88,7 @@ class FeatureReaders:
                 self._cuda, self._opened = open_device(self.settings.device), True
                 if self._cuda is not None:
                     _DEVICES.add(self)
+                    _watch_forks()
             return self._cuda
 
     def open(self, name: str) -> TieredRows:
@@ -119,10 +121,8 @@ class FeatureReaders:
         if cuda is None:
             cache_bytes = parse_bytes(settings.cache_bytes)
             return [RowCache.fill(file, self._hot_ids(cache_bytes), cache_bytes)]
-        cache_bytes, host_bytes = (
-            parse_bytes(settings.cache_bytes, cuda.free_bytes),
-            parse_bytes(settings.host_bytes),
-        )
+        cache_bytes = parse_bytes(settings.cache_bytes, cuda.free_bytes)
+        host_bytes = parse_bytes(settings.host_bytes)
         return device_caches(cuda, file, self._hot_ids(cache_bytes + host_bytes), cache_bytes, host_bytes)
 
     def _no_caches(self, file: FeatureFile) -> list[RowCache]:
@@ -161,7 +161,10 @@ def _after_fork_in_child() -> None:
     _DEVICES.clear()
 
 
-os.register_at_fork(after_in_child=_after_fork_in_child)
+@cache
+def _watch_forks() -> None:
+    """From the first device on, once."""
+    os.register_at_fork(after_in_child=_after_fork_in_child)
 
 
 def _wants_bytes(size: int | str) -> bool:

@@ -179,13 +179,12 @@ class Loader:
         seeds = torch.from_numpy(order[number * self.batch_size : (number + 1) * self.batch_size])
         sample = self.sampler.sample(seeds, epoch=epoch, batch=number)
         start = self._add_seconds("sample", start)
-        labels = self.store.labels(sample.node_ids)
-        cuda = self.store.cuda
+        nodes, cuda, x = sample.node_ids, self.store.cuda, None
         if cuda is not None:
             sample = sample.apply(cuda.upload)
-        x = None
         if self.store.has("x"):
             x = self.store.read("x", sample.node_ids, self._buffers.empty if cuda is None else None)
+        labels = self.store.labels(nodes)
         self._add_seconds("fetch", start)
         return MiniBatch(x, labels, sample)
 

@@ -97,7 +97,7 @@ def test_every_dtype_comes_back_bit_for_bit(tmp_path, cuda, name):
     assert same_bits(store.read("x", ids), x[ids])
 
 
-@pytest.mark.filterwarnings("ignore:.*8-bit:UserWarning")
+@pytest.mark.filterwarnings("ignore:rows of .* are decoded by the CPU:UserWarning")
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (7,), (602,), (0,)])
 def test_rows_of_any_length_come_back(tmp_path, cuda, shape):
     for dtype in (torch.float32, torch.uint8):
@@ -107,6 +107,18 @@ def test_rows_of_any_length_come_back(tmp_path, cuda, shape):
         )
         store = FeatureStore(dataset, cuda, "8KiB", "4KiB", torch.arange(20))
         assert same_bits(store.read("x", torch.arange(50)), x)
+
+
+def test_auto_is_half_of_the_device_s_free_memory(dataset):
+    small = WatchedCuda(device_bytes=24 << 10)
+    store = FeatureStore(dataset, small, host_bytes=0)
+    assert small.free_bytes() >= 12 << 10
+    assert 0 < store.rows("x").caches[0].nbytes <= 12 << 10
+
+
+def test_more_than_the_device_has_is_told(dataset):
+    with pytest.raises(MemoryError, match="cache_bytes"):
+        FeatureStore(dataset, WatchedCuda(device_bytes=4 << 10), cache_bytes="1MiB")
 
 
 def test_host_bytes_need_a_device(dataset, monkeypatch):

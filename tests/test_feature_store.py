@@ -217,7 +217,8 @@ def _read_in_child(store, ids, queue):
 
 
 @pytest.mark.parametrize("method", ["fork", "spawn"])
-def test_store_works_in_a_child_process(store, method):
+def test_store_works_in_a_child_process(dataset, method):
+    store = FeatureStore(dataset, cache_bytes="16KiB")
     context = multiprocessing.get_context(method)
     queue = context.Queue()
     store[None, "x", IDS]  # threads have been started here

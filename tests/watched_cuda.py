@@ -1,5 +1,6 @@
 """A SimtCuda that notes who waits, what is made on which stream, and how it is handed over."""
 
+import itertools
 import os
 import threading
 from collections import Counter
@@ -11,9 +12,10 @@ Stream = SimtStream | None
 
 
 class WatchedCuda(SimtCuda):
-    """waits: waits for events per thread, by the thread's id.
+    """waited: events that were waited for. waits: how many by each thread, by the thread's id.
 
     made_on: the stream that every uploaded or allocated piece of memory was made on, by its address.
+    made_at: when that was; counts up, with `WatchedEvent.number`.
     joined:  (stream, event) of every stream that was told to wait for an event.
     shared:  (address, stream) of all memory that was shared with a stream.
 
@@ -22,8 +24,10 @@ class WatchedCuda(SimtCuda):
 
     def __init__(self, **settings: object) -> None:
         self.process = os.getpid()
-        self.waits: Counter[int] = Counter()
+        self.numbers = itertools.count()
+        self.waited: list[WatchedEvent] = []
         self.made_on: dict[int, Stream] = {}
+        self.made_at: dict[int, int] = {}
         self.joined: list[tuple[Stream, WatchedEvent]] = []
         self.shared: list[tuple[int, Stream]] = []
         super().__init__(**settings)
@@ -33,6 +37,10 @@ class WatchedCuda(SimtCuda):
         if process != os.getpid():
             raise AssertionError(f"the device is used ({name}) by a process that did not open it")
         return object.__getattribute__(self, name)
+
+    @property
+    def waits(self) -> Counter[int]:
+        return Counter(event.waited_by for event in self.waited)
 
     def empty(self, num_bytes: int) -> torch.Tensor:
         return self._made(super().empty(num_bytes))
@@ -48,18 +56,22 @@ class WatchedCuda(SimtCuda):
 
     def _made(self, tensor: torch.Tensor) -> torch.Tensor:
         self.made_on[address(tensor)] = self.current_stream
+        self.made_at[address(tensor)] = next(self.numbers)
         return tensor
 
 
 class WatchedEvent(SimtEvent):
-    """stream: the one it was recorded on."""
+    """stream: the one it was recorded on. waited_by: the thread that waited for it."""
 
     def __init__(self, cuda: WatchedCuda, stream: Stream) -> None:
         super().__init__()
         self.cuda, self.stream = cuda, stream
+        self.number = next(cuda.numbers)
+        self.waited_by: int | None = None
 
     def wait(self) -> None:
-        self.cuda.waits[threading.get_ident()] += 1
+        self.waited_by = threading.get_ident()
+        self.cuda.waited.append(self)
         super().wait()
 
     def join(self) -> None:
