@@ -5,7 +5,7 @@ ARGS ?=
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(shell find kernels -type f)
 CXX_FILES := $(shell find kernels tests -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh')
 
-.PHONY: setup train test test-slow lint check stub gpu-resources format clean
+.PHONY: setup train test test-slow lint check stub gpu-check gpu-resources format clean
 
 setup: $(VENV)/.installed
 
@@ -37,6 +37,10 @@ check: lint test
 # The extension's type stub is committed; run this after a change of kernels/bindings.cpp.
 stub: setup
 	$(BIN)/python -m nanobind.stubgen -m gnn_ibp._kernels -o gnn_ibp/_kernels.pyi
+
+# Needs a GPU, no network and no set-up: see tests/gpu/check.py --help. ARGS="--skip build tests" for example.
+gpu-check:
+	$(if $(wildcard $(BIN)/python),$(BIN)/python,python3) tests/gpu/check.py $(ARGS)
 
 # What the CUDA kernels take of a multiprocessor is committed; run this where a change of them is wanted.
 gpu-resources: setup
