@@ -116,6 +116,19 @@ def test_stale_extension_is_built_again(check: ModuleType, tmp_path: Path):
 
 
 @pytest.mark.slow
+def test_the_tests_on_a_gpu_pass_on_the_harness():
+    done = subprocess.run(
+        [sys.executable, "-m", "pytest", "tests/gpu", "-p", "no:cacheprovider"],
+        env={**os.environ, "GNN_IBP_GPU": "simt"},
+        capture_output=True,
+        text=True,
+        cwd=ROOT,
+    )
+    assert done.returncode == 0, done.stdout
+    assert " passed" in done.stdout or "....." in done.stdout
+
+
+@pytest.mark.slow
 def test_extension_is_built_by_the_compiler_alone(check: ModuleType, tmp_path: Path):
     library = tmp_path / check.extension().name
     check.build(library, check.nanobind_folder(dict(os.environ)), None)

@@ -38,6 +38,7 @@ def opened(simulated: bool) -> Any:
     problem = Cuda.available()
     if problem:
         pytest.skip(f"needs a GPU: {problem}")
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # before cuBLAS is used: for equal sums
     return Cuda.open()
 
 

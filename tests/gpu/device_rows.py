@@ -39,6 +39,10 @@ class Kind:
         bits[::7] = torch.from_numpy(noise)
         return rows
 
+    @property
+    def row_bytes(self) -> int:
+        return self.num_columns * self.dtype.itemsize
+
     def __str__(self) -> str:
         return f"{str(self.dtype).removeprefix('torch.')}x{self.num_columns}w{self.chunk_bits}"
 
@@ -67,12 +71,12 @@ LAYOUTS = ["condensed", "in-place"]
 ALL = 1 << 30
 BUDGETS = {  # bytes of the device's cache, and of host rows
     "device": (ALL, 0),
-    "host": (1 << 16, ALL),
+    "host": (ALL, ALL),
     "device and host": (None, ALL),
     "all three": (None, None),
     "disk": (0, 0),
 }
-"""None stands for what holds about a third of the rows."""
+"""None stands for what holds about a third of the rows. For "host" no row is hot, so that none is cached."""
 
 
 def write(path: Path, kind: Kind, num_rows: int, layout: str = "condensed") -> tuple[FeatureFile, Tensor]:
@@ -85,9 +89,12 @@ def write(path: Path, kind: Kind, num_rows: int, layout: str = "condensed") -> t
 
 def through(cuda: Any, file: FeatureFile, budget: str) -> TieredRows:
     """A reader of the file whose rows lie in the tiers of BUDGETS[budget]."""
-    third = file.num_rows * file.row_bytes // 3 + 8 * file.num_rows + 1024
-    cache_bytes, host_bytes = (third if size is None else size for size in BUDGETS[budget])
-    hot = np.random.default_rng(1).permutation(file.num_rows)
+    third = int(file.stored_sizes(np.arange(file.num_rows)).sum()) // 3
+    tables = 8 * file.num_rows + 1024
+    cache_bytes, host_bytes = BUDGETS[budget]
+    cache_bytes = third + tables if cache_bytes is None else cache_bytes
+    host_bytes = third if host_bytes is None else host_bytes
+    hot = np.random.default_rng(1).permutation(0 if budget == "host" else file.num_rows)
     caches = device_caches(cuda, file, hot, cache_bytes, host_bytes, progress=None)
     return TieredRows(caches, file, cuda)
 

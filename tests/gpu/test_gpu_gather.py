@@ -7,7 +7,16 @@ import pytest
 import torch
 from device_rows import BUDGETS, KINDS, LAYOUTS, Kind, empty, same_bits, some_ids, through, write
 
-pytestmark = pytest.mark.filterwarnings("ignore:.*decoded on the CPU", "ignore:.*chunks of 8 bits")
+pytestmark = pytest.mark.filterwarnings("ignore:.*decoded by the CPU", "ignore:.*holds no row")
+
+
+USED = {
+    "device": ["cache"],
+    "host": ["host"],
+    "device and host": ["cache", "host"],
+    "all three": ["cache", "host", "disk"],
+    "disk": ["disk"],
+}
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)
@@ -15,7 +24,8 @@ pytestmark = pytest.mark.filterwarnings("ignore:.*decoded on the CPU", "ignore:.
 def test_every_tier_gives_what_was_written(
     cuda: Any, simulated: bool, tmp_path: Path, kind: Kind, layout: str
 ):
-    num_rows, num_ids = (300, 100) if simulated else (20_000, 50_000)
+    num_rows = 300 if simulated else max(2000, min(50_000, (16 << 20) // kind.row_bytes))
+    num_ids = 100 if simulated else 2 * num_rows
     file, rows = write(tmp_path / "x.ibp", kind, num_rows, layout)
     ids = torch.from_numpy(some_ids(num_rows, num_ids))
     for budget in BUDGETS:
@@ -27,7 +37,8 @@ def test_every_tier_gives_what_was_written(
         assert stats["cache"]["lookups"] == num_ids
         assert stats["cache"]["misses"] == stats["host"]["lookups"]
         assert stats["host"]["misses"] == stats["disk"]["hits"]
-    assert stats["disk"]["hits"] == num_ids
+        if file.row_bytes >= 256:  # the tables of shorter rows take as much as they do
+            assert [tier for tier in stats if stats[tier]["hits"]] == USED[budget], budget
 
 
 @pytest.mark.parametrize("num_ids", [0, 1, 2, 31, 32, 33, 1000])

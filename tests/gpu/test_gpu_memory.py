@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 
+from gnn_ibp.budget import free_memory
 from gnn_ibp.codec import IBPCodec
 from gnn_ibp.ops.device import DeviceSource, GatherCounts, initial_counts, launch_gather_decode
 from gnn_ibp.rows import PAD_BYTES
@@ -73,7 +74,7 @@ def test_rows_beyond_four_gigabytes_and_two_to_the_31_are_found(big: Any, where:
     num_bytes = num_rows * row_bytes + 2 * PAD_BYTES
     if big.free_bytes() < 2 * num_bytes:
         pytest.skip(f"needs {2 * num_bytes >> 30} GiB of device memory")
-    if where == "host" and available_bytes() < 2 * num_bytes:
+    if where == "host" and free_memory() < 2 * num_bytes:
         pytest.skip(f"needs {2 * num_bytes >> 30} GiB of memory")
     data = big.empty(num_bytes) if where == "device" else big.pin(num_bytes)
     rows = data[PAD_BYTES:-PAD_BYTES].view(torch.int32)
@@ -84,7 +85,10 @@ def test_rows_beyond_four_gigabytes_and_two_to_the_31_are_found(big: Any, where:
     source = DeviceSource(data, bitmask, None, None, num_rows, 32, None)
     codec = IBPCodec.raw(row_bytes)
     assert codec.device_kernel is not None
-    out, counts = big.empty(len(ids) * row_bytes).view(-1, row_bytes), big.upload(initial_counts_tensor())
+    out, counts = (
+        big.empty(len(ids) * row_bytes).view(-1, row_bytes),
+        big.upload(torch.from_numpy(initial_counts())),
+    )
     missing = [big.upload(torch.empty(len(ids), dtype=torch.int64)) for _ in range(2)]
     table = big.upload(torch.from_numpy(codec.device_kernel.table.view(np.int32).copy()))
     launch_gather_decode(
@@ -93,14 +97,3 @@ def test_rows_beyond_four_gigabytes_and_two_to_the_31_are_found(big: Any, where:
     assert torch.equal(out.cpu().view(torch.int32).view(-1), torch.arange(len(ids), dtype=torch.int32) + 7)
     found = GatherCounts.from_words(counts.cpu().numpy())
     assert (found.hits[1], found.bad_at, found.damaged_at) == (len(ids), -1, -1)
-
-
-def initial_counts_tensor() -> torch.Tensor:
-    return torch.from_numpy(initial_counts())
-
-
-def available_bytes() -> int:
-    """Memory that is free."""
-    from gnn_ibp.budget import free_memory
-
-    return free_memory()
