@@ -267,6 +267,57 @@ def test_copy_wants_as_many_bytes_and_takes_any_dtype(gpu: pytest.MonkeyPatch):
         cuda.copy(target, scalar)
 
 
+def test_upload_without_page_locked_memory_still_copies_and_says_so(gpu: pytest.MonkeyPatch):
+    cuda = Cuda(torch.device("cpu"), a_cupy(Runtime()))
+    gpu.setattr(torch, "empty", raising(RuntimeError("CUDA error: out of memory\nmore")))
+    tensor = torch.arange(5)
+    with pytest.warns(UserWarning, match=r"40 bytes of page-locked .* had \(CUDA error: out of memory\);"):
+        assert torch.equal(cuda.upload(tensor), torch.arange(5))
+
+
+# ---- streams and events ---------------------------------------------------------------------------------
+
+
+class TorchEvent:
+    """`torch.cuda.Event`, at a time of its own in milliseconds."""
+
+    clock = 0.0
+
+    def __init__(self, **settings: bool) -> None:
+        assert settings == {"enable_timing": True, "blocking": True}
+        self.recorded: list[object] = []
+
+    def record(self, stream: object) -> None:
+        TorchEvent.clock += 250.0
+        self.at = TorchEvent.clock
+        self.recorded.append(stream)
+
+    def elapsed_time(self, later: "TorchEvent") -> float:
+        return later.at - self.at
+
+
+def test_events_are_recorded_on_the_current_stream_and_tell_seconds(gpu: pytest.MonkeyPatch):
+    cuda = Cuda(GPU, a_cupy(Runtime()))
+    waited = []
+    streams = [types.SimpleNamespace(name=name, wait_event=waited.append) for name in ("first", "second")]
+    gpu.setattr(torch.cuda, "Event", TorchEvent)
+    gpu.setattr(torch.cuda, "current_stream", lambda device: streams[0])
+    first, second = cuda.event(), cuda.event()
+    assert second.seconds_since(first) == 0.25
+    assert first._event.recorded == [streams[0]]
+    gpu.setattr(torch.cuda, "current_stream", lambda device: streams[1])
+    second.join()
+    assert waited == [second._event]
+
+
+def test_only_tensors_on_the_device_are_shared(gpu: pytest.MonkeyPatch):
+    shared = []
+    places = (torch.device("cpu"), GPU)
+    tensors = [types.SimpleNamespace(device=place, record_stream=shared.append) for place in places]
+    Cuda(GPU, a_cupy(Runtime())).share(*tensors)
+    assert [stream.cuda_stream for stream in shared] == [77]
+
+
 # ---- launching ------------------------------------------------------------------------------------------
 
 
