@@ -185,7 +185,8 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
         else:
             if isinstance(ids, Tensor) and self.cuda is not None:
                 ids = ids.cpu()
-            rows = self._to_device(self._array(name)[torch.from_numpy(ops.check_ids(ids, num_rows))])
+            at = ops.ids_tensor(ops.check_ids(ids, num_rows))
+            rows = self._to_device(self._array(name)[at])
         return rows[0] if one else rows
 
     def _get_tensor_size(self, attr: TensorAttr) -> tuple[int, ...]:

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import torch
 from torch import Tensor
 
 from gnn_ibp import ops
@@ -176,7 +175,7 @@ class Loader:
     def _prepare(self, order: Ids, epoch: int, number: int) -> MiniBatch:
         """The whole way of one minibatch: seeds, neighbourhood, features, labels."""
         start = time.perf_counter()
-        seeds = torch.from_numpy(order[number * self.batch_size : (number + 1) * self.batch_size])
+        seeds = ops.ids_tensor(order[number * self.batch_size : (number + 1) * self.batch_size])
         sample = self.sampler.sample(seeds, epoch=epoch, batch=number)
         start = self._add_seconds("sample", start)
         nodes, cuda, x = sample.node_ids, self.store.cuda, None

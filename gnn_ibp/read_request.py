@@ -71,7 +71,7 @@ class DeviceRequest(NamedTuple):
         if isinstance(ids, torch.Tensor) and ids.device == cuda.device:
             good_ids = _device_ids(ids)
         else:
-            good_ids = cuda.upload(torch.from_numpy(ops.check_ids(ids, num_rows)))
+            good_ids = cuda.upload(ops.ids_tensor(ops.check_ids(ids, num_rows)))
         if at is None:
             _check_same_length(len(good_ids), len(out_bytes))
             return cls(good_ids, out_bytes, None)

@@ -52,6 +52,19 @@ def test_rows_come_for_ids_of_any_integer_type(store, ids):
     assert x[:, 0].tolist() == [float(i) for i in ids]
 
 
+@pytest.mark.parametrize("name", ["x", "y", "group"])
+def test_read_only_ids_are_taken_without_a_warning(store, name, recwarn):
+    ids = IDS.numpy().copy()
+    ids.flags.writeable = False
+    torch.set_warn_always(True)  # not once in the process
+    try:
+        got = store[None, name, ids]
+    finally:
+        torch.set_warn_always(False)
+    assert torch.equal(got, store[None, name, IDS])
+    assert not recwarn.list
+
+
 def test_every_way_to_ask_gives_the_same_rows(store):
     want = store[None, "x", IDS]
     assert torch.equal(store.get_tensor(group_name=None, attr_name="x", index=IDS), want)

@@ -3,6 +3,7 @@
 import gc
 import threading
 
+import numpy as np
 import pytest
 import small_dataset
 import torch
@@ -94,6 +95,18 @@ def test_order_is_kept_without_shuffle(store, sampler, dataset):
     seeds = [batch.n_id[: batch.batch_size] for batch in loader]
     assert len(loader) == len(seeds) == 4
     assert torch.equal(torch.cat(seeds), dataset.split["train"][:256])
+
+
+def test_read_only_seeds_are_taken_without_a_warning(store, sampler, recwarn):
+    seeds = np.arange(10)
+    seeds.flags.writeable = False
+    torch.set_warn_always(True)  # not once in the process
+    try:
+        (batch,) = Loader(store, sampler, seeds, batch_size=10)
+    finally:
+        torch.set_warn_always(False)
+    assert batch.n_id[:10].tolist() == seeds.tolist()
+    assert not recwarn.list
 
 
 def test_max_batches_ends_the_epoch_and_nothing_more_is_read(dataset, sampler):

@@ -42,6 +42,9 @@ class WatchedCuda(SimtCuda):
     def waits(self) -> Counter[int]:
         return Counter(event.waited_by for event in self.waited)
 
+    def free_pinned_bytes(self) -> int:
+        return self._pinned_memory.free_bytes()
+
     def empty(self, num_bytes: int) -> torch.Tensor:
         return self._made(super().empty(num_bytes))
 

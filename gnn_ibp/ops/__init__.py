@@ -21,6 +21,7 @@ from gnn_ibp.ops.gather import (
     check_ids,
     damaged_row,
     gather_decode,
+    ids_tensor,
 )
 from gnn_ibp.ops.model import (
     mean_and_own,
@@ -69,6 +70,7 @@ __all__ = [
     "hash_ids",
     "ibp_codec",
     "ibp_kernel",
+    "ids_tensor",
     "initial_counts",
     "launch_gather_decode",
     "mean_and_own",

@@ -86,6 +86,11 @@ def check_ids(ids: ArrayLike | torch.Tensor, num_rows: int) -> Ids:
     return checked
 
 
+def ids_tensor(ids: Ids) -> torch.Tensor:
+    """Ids as a tensor over the same memory; a copy where that is read-only, of which torch would warn."""
+    return torch.from_numpy(ids if ids.flags.writeable else ids.copy())
+
+
 def bad_id(position: int, id_: int, num_rows: int) -> IndexError:
     """The error of an id that is no row, wherever the ids were checked."""
     valid = f"0 to {num_rows - 1}" if num_rows else "empty: there are no rows"
