@@ -182,7 +182,8 @@ def ibp_kernel(mask: NDArray[np.unsignedinteger], bitval: NDArray[np.unsignedint
     parts = [*planes, padded(saved), even.astype("<u4")]
     table = np.frombuffer(b"".join(part.tobytes() for part in parts), np.uint32)
     shape = "long" if row_bytes > 32 * _LANE_BYTES else f"x{32 // lanes}"
-    return DeviceKernel("gather_decode", f"gather_decode_w{8 * unit}_{shape}", table)
+    module = f"gather_decode_w{8 * unit}"
+    return DeviceKernel(module, f"{module}_{shape}", table)
 
 
 def launch_gather_decode(

@@ -29,12 +29,11 @@ class LongRows {
   static_assert(kRingUnits * kUnitBytes >= 2 * Codec::kPieceBytes + Codec::kPieceBytes + 16 + kLineBytes, "");
 
  public:
-  __device__ __forceinline__ LongRows(const Codec& codec, const RowShape& shape, uint8_t* out)
+  __device__ __forceinline__ LongRows(const Codec& codec, const RowShape& shape, uint32_t store_step)
       : codec_(codec),
         shape_(shape),
-        out_(out),
         lane_(threadIdx.x % 32),
-        step_(store_bytes(out, shape.row_bytes)),
+        store_step_(store_step),
         num_pieces_((shape.row_bytes + Codec::kPieceBytes - 1) / Codec::kPieceBytes) {}
 
   __device__ __forceinline__ void run(const Request& request, const RowSource& cache, const RowSource& host) {
@@ -118,7 +117,7 @@ class LongRows {
                      at = piece * 32 + lane_;
       typename Codec::Part part;
       codec_.load_saved(at, part);
-      saved += Codec::saved_bits(part, codec_.bits(head, skipped, at));
+      saved += Codec::saved_bits(part, Codec::bits(head - skipped, at, codec_.valid(at)));
     }
     const uint32_t size = codec_.size_of(__reduce_add_sync(kAllLanes, saved));
     if (size < shape_.row_bytes) {
@@ -127,7 +126,7 @@ class LongRows {
       fetch(ring, place, begin, min(unit_end(skip, size), room_end(8 * kUnitBytes * first)));
       if (lane_ == 0) place.size = size;
     } else if (lane_ == 0) {
-      place.flags |= kDamaged;
+      place.damaged = 1;
     }
     cp_async_commit();
     __syncwarp();
@@ -158,9 +157,9 @@ class LongRows {
     const uint32_t end = unit_end(skip, size), end_bit = 8 * (skip + size);
     uint32_t fetched = min(end, room_end(8 * kUnitBytes * first_unit(place, skip)));
     uint32_t bit = 8 * (skip + head_bytes), saved = 0;
-    bool well = !(place.flags & kDamaged);
+    bool well = !place.damaged;
     const uint32_t* words = reinterpret_cast<const uint32_t*>(ring_of(ring));
-    uint8_t* to = out_ + place.out_at + lane_ * kUnitBytes;
+    uint8_t* to = place.to + lane_ * kUnitBytes;
 #pragma unroll 1
     for (uint32_t piece = 0; well && piece < num_pieces_; ++piece) {
       const uint32_t at = piece * 32 + lane_,
@@ -174,7 +173,7 @@ class LongRows {
       typename Codec::Part part;
       codec_.load(at, part);
       const typename Codec::Take take =
-          Codec::take(part, encoded ? codec_.bits(head, skipped, at) : 0, lane_);
+          Codec::take(part, encoded ? Codec::bits(head - skipped, at, codec_.valid(at)) : 0, lane_);
       const uint32_t bytes = min(shape_.row_bytes - piece * Codec::kPieceBytes, Codec::kPieceBytes);
       cp_async_wait<2>();
       __syncwarp();
@@ -183,7 +182,7 @@ class LongRows {
         const auto word = [&](uint32_t k) { return words[k & (kRingMask * 4 + 3)]; };
         const uint4 value = Codec::make(part, take, word, bit + 128 * lane_);
         const uint32_t before = lane_ * kUnitBytes;
-        store_lane(to, value, bytes > before ? min(bytes - before, kUnitBytes) : 0, step_);
+        store_lane(to, value, bytes > before ? min(bytes - before, kUnitBytes) : 0, store_step_);
       }
       to += Codec::kPieceBytes;
       bit += 8 * bytes - take.total;
@@ -199,15 +198,14 @@ class LongRows {
         well = codec_.well_formed(size, saved, Codec::stored_word(head + head_bytes - skipped - Codec::kUnit),
                                   last);
       }
-      if (!well) place.flags |= kDamaged;
+      if (!well) place.damaged = 1;
     }
   }
 
   const Codec& codec_;
   const RowShape& shape_;
-  uint8_t* out_;
   const unsigned lane_;
-  const uint32_t step_, num_pieces_;
+  const uint32_t store_step_, num_pieces_;
   Place* places_;
   uint4 *rings_, *window_;
 };

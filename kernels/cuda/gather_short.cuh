@@ -23,17 +23,21 @@ template <typename Codec>
 class ShortRows {
   static constexpr unsigned kTeams = 32 / Codec::kLanes;
   static constexpr unsigned kSlots = 3;
+  static constexpr unsigned kRounds = 2;  // of copies, for the two to five lines in which a row lies
   // Of a row that begins late in a line; what a damaged one may touch beyond its units lies within, too.
   static constexpr unsigned kSlotUnits = (kLineBytes + Codec::kPieceBytes + 32 + 16) / kUnitBytes;
 
+  static constexpr unsigned kSlotStride = kTeams * kSlotUnits;
+  static_assert(kRounds * Codec::kLanes >= (kLineBytes + Codec::kPieceBytes) / kUnitBytes, "");
+
  public:
-  __device__ __forceinline__ ShortRows(const Codec& codec, const RowShape& shape, uint8_t* out)
+  __device__ __forceinline__ ShortRows(const Codec& codec, const RowShape& shape, uint32_t store_step)
       : codec_(codec),
         shape_(shape),
-        out_(out),
         lane_(threadIdx.x % Codec::kLanes),
         team_(threadIdx.x % 32 / Codec::kLanes),
-        step_(store_bytes(out, shape.row_bytes)) {
+        store_step_(store_step),
+        valid_(codec.valid(lane_)) {
     codec_.load(lane_, part_);
     const uint32_t before = lane_ * kUnitBytes;
     count_ = shape.row_bytes > before ? min(shape.row_bytes - before, kUnitBytes) : 0;
@@ -63,17 +67,16 @@ class ShortRows {
  private:
   __device__ __forceinline__ void decode_tile(bool in_place) {
     const unsigned num_steps = (num_places_ + kTeams - 1) / kTeams;
-    open(0, 0);
-    open(1, 1);
+    uint4 *now = slots_, *next = now + kSlotStride, *last = next + kSlotStride;
+    open(0, now);
+    open(1, next);
     if (in_place) {
       cp_async_wait<1>();
       __syncwarp();
-      extend(0, 0);
+      extend(0, now);
     }
-    unsigned slot = 0;
 #pragma unroll 1
     for (unsigned r = 0; r < num_steps; ++r) {
-      const unsigned next = slot == kSlots - 1 ? 0 : slot + 1, last = slot == 0 ? kSlots - 1 : slot - 1;
       open(r + 2, last);
       if (in_place) {
         cp_async_wait<2>();
@@ -82,90 +85,82 @@ class ShortRows {
       }
       cp_async_wait<2>();
       __syncwarp();
-      decode(r, slot);
+      decode(r, now);
       __syncwarp();  // the slot has been read
-      slot = next;
+      uint4* const read = now;
+      now = next, next = last, last = read;
     }
     cp_async_wait<0>();
   }
 
-  // The place of the team's row in step r; null where it has none.
-  __device__ __forceinline__ Place* place(unsigned r) const {
-    const unsigned k = r * kTeams + team_;
-    return k < num_places_ ? places_ + k : nullptr;
-  }
+  // The team's row of step r is that of this place, if there is one: present(r).
+  __device__ __forceinline__ Place& place(unsigned r) const { return places_[r * kTeams + team_]; }
+  __device__ __forceinline__ bool present(unsigned r) const { return r * kTeams + team_ < num_places_; }
 
-  __device__ __forceinline__ uint4* slot_at(unsigned slot) const {
-    return slots_ + slot * (kTeams * kSlotUnits);
-  }
-
-  __device__ __forceinline__ void open(unsigned r, unsigned slot) {
-    if (const Place* p = place(r)) {
-      const uint32_t skip = skip_of(p->row), size = p->size;
-      if (size)
-        fetch_units<Codec::kLanes>(slot_at(slot), ~0u, p->row - skip, unit_begin(skip), unit_end(skip, size),
-                                   lane_);
+  __device__ __forceinline__ void open(unsigned r, uint4* slot) const {
+    if (present(r)) {
+      const Place& p = place(r);
+      const uint32_t skip = skip_of(p.row), begin = unit_begin(skip);
+      const uint32_t end = p.size ? unit_end(skip, p.size) : begin;
+      fetch_row<Codec::kLanes, kRounds>(slot, p.row - skip, begin, end, lane_);
     }
     cp_async_commit();
   }
 
-  __device__ __forceinline__ void extend(unsigned r, unsigned slot) {
-    Place* p = place(r);
-    const bool in_place = p && (p->flags & kInPlace);
+  __device__ __forceinline__ void extend(unsigned r, uint4* slot) const {
+    const bool in_place = present(r) && place(r).flags & kInPlace;
     uint32_t saved = 0, skip = 0;
     if (in_place) {
-      skip = skip_of(p->row);
-      saved = Codec::saved_bits(part_, codec_.bits(bytes_at(slot, skip), 0, lane_));
+      skip = skip_of(place(r).row);
+      saved = Codec::saved_bits(part_, Codec::bits(bytes_at(slot, skip), lane_, valid_));
     }
 #pragma unroll
     for (unsigned step = 1; step < Codec::kLanes; step *= 2) saved += __shfl_xor_sync(kAllLanes, saved, step);
     if (in_place) {
+      Place& p = place(r);
       const uint32_t size = codec_.size_of(saved);
       if (size < shape_.row_bytes) {
-        fetch_units<Codec::kLanes>(slot_at(slot), ~0u, p->row - skip, unit_end(skip, shape_.head_bytes),
-                                   unit_end(skip, size), lane_);
-        if (lane_ == 0) p->size = size;
+        const uint32_t begin = unit_end(skip, shape_.head_bytes), end = unit_end(skip, size);
+        fetch_row<Codec::kLanes, kRounds>(slot, p.row - skip, begin, end, lane_);
+        if (lane_ == 0) p.size = size;
       } else if (lane_ == 0) {
-        p->flags |= kDamaged;
+        p.damaged = 1;
       }
     }
     cp_async_commit();
   }
 
-  __device__ __forceinline__ void decode(unsigned r, unsigned slot) {
-    Place* p = place(r);
-    uint32_t skip = 0, head = 0, bits = 0;
-    if (p) {
-      skip = skip_of(p->row);
-      if (p->flags & kEncoded) {
-        head = shape_.head_bytes;
-        bits = codec_.bits(bytes_at(slot, skip), 0, lane_);
-      }
-    }
+  // A team without a row decodes what its slot holds, and stores nothing.
+  __device__ __forceinline__ void decode(unsigned r, const uint4* slot) const {
+    const bool stores = present(r);
+    Place& p = place(stores ? r : 0);
+    const uint32_t skip = skip_of(p.row), encoded = p.flags & kEncoded,
+                   head = encoded ? shape_.head_bytes : 0;
+    const uint8_t* row = bytes_at(slot, skip);
+    const uint32_t bits = Codec::bits(row, lane_, encoded ? valid_ : 0);
     const typename Codec::Take take = Codec::take(part_, bits, lane_);
-    const uint32_t* words = reinterpret_cast<const uint32_t*>(slot_at(slot));
+    const uint32_t* words = reinterpret_cast<const uint32_t*>(slot);
     const uint32_t at = 8 * (skip + head) + 128 * lane_;
     const uint4 value = Codec::make(part_, take, [&](uint32_t k) { return words[k]; }, at);
-    if (!p) return;
-    store_lane(out_ + p->out_at + lane_ * kUnitBytes, value, count_, step_);
-    if (head && lane_ == 0) {
-      const uint8_t* row = bytes_at(slot, skip);
+    if (!stores) return;
+    store_lane(p.to + lane_ * kUnitBytes, value, count_, store_step_);
+    if (encoded) {
       const uint64_t last_head = Codec::stored_word(row + head - Codec::kUnit);
-      const uint64_t last = Codec::stored_word(row + p->size - Codec::kUnit);
-      if (!codec_.well_formed(p->size, take.total, last_head, last)) p->flags |= kDamaged;
+      const uint64_t last = Codec::stored_word(row + p.size - Codec::kUnit);
+      if (!codec_.well_formed(p.size, take.total, last_head, last) && lane_ == 0) p.damaged = 1;
     }
   }
 
-  __device__ __forceinline__ const uint8_t* bytes_at(unsigned slot, uint32_t skip) const {
-    return reinterpret_cast<const uint8_t*>(slot_at(slot)) + skip;
+  static __device__ __forceinline__ const uint8_t* bytes_at(const uint4* slot, uint32_t skip) {
+    return reinterpret_cast<const uint8_t*>(slot) + skip;
   }
 
   const Codec& codec_;
   const RowShape& shape_;
-  uint8_t* out_;
   const unsigned lane_, team_;
-  const uint32_t step_;
-  uint32_t count_;  // bytes of the row that the lane makes
+  const uint32_t store_step_;
+  const uint32_t valid_;  // of the lane's chunks
+  uint32_t count_;        // bytes of the row that the lane makes
   typename Codec::Part part_;
   Place* places_;
   uint4* slots_;  // of the team, in slot 0

@@ -54,7 +54,10 @@ class Ibp {
   };
 
   __device__ __forceinline__ Ibp(const uint8_t* table, uint32_t row_bytes)
-      : table_(table), num_chunks_(row_bytes / kUnit), plane_bytes_(planes(row_bytes)) {}
+      : table_(table),
+        num_chunks_(row_bytes / kUnit),
+        head_bytes_(head_bytes(row_bytes)),
+        plane_bytes_(planes(row_bytes)) {}
 
   static __device__ __forceinline__ uint32_t head_bytes(uint32_t row_bytes) {
     return static_cast<uint32_t>(participation_bytes(row_bytes / kUnit, kUnit));
@@ -87,14 +90,16 @@ class Ibp {
     part.even = __ldg(even + at / LANES);
   }
 
-  // The participation bits of the chunks at `at`, out of the head from byte `skipped` on; none beyond the
-  // row.
-  __device__ __forceinline__ uint32_t bits(const uint8_t* head, uint32_t skipped, uint32_t at) const {
+  // Selects, of the lane's chunks at `at`, those that the row has.
+  __device__ __forceinline__ uint32_t valid(uint32_t at) const {
+    const uint32_t chunk = at * kChunks, left = num_chunks_ > chunk ? num_chunks_ - chunk : 0;
+    return (1u << (left < kChunks ? left : kChunks)) - 1;
+  }
+
+  // The participation bits of the chunks at `at`, out of a head.
+  static __device__ __forceinline__ uint32_t bits(const uint8_t* head, uint32_t at, uint32_t valid) {
     const uint32_t chunk = at * kChunks;
-    if (chunk >= num_chunks_) return 0;
-    const uint32_t valid =
-        num_chunks_ - chunk >= kChunks ? (1u << kChunks) - 1 : (1u << (num_chunks_ - chunk)) - 1;
-    return head[chunk / 8 - skipped] >> chunk % 8 & valid;
+    return head[chunk / 8] >> chunk % 8 & valid;
   }
 
   // The bits that the lane's chunks leave out.
@@ -184,22 +189,19 @@ class Ibp {
     return make_uint4(out[0], out[1], out[2], out[3]);
   }
 
-  // Whether an encoded row of `size` bytes is what its head announces, and its padding is zero. `last_head`,
-  // `last`: the last word of the head, and of the row. `saved`: the bits that all chunks leave out.
-  __device__ __forceinline__ bool well_formed(uint32_t size, uint32_t saved, uint64_t last_head,
-                                              uint64_t last) const {
-    const uint32_t payload_bits = num_chunks_ * W - saved;
-    const uint32_t unused_head = num_chunks_ % W, tail = payload_bits % W;
-    const uint64_t ones = ~static_cast<uint64_t>(0) >> (64 - W);
-    bool zero = true;
-    if (unused_head) zero = last_head >> unused_head == 0;
-    if (tail) zero = zero && (last << tail & ones) == 0;
-    return zero && size == encoded_size(num_chunks_, kUnit, payload_bits);
+  // The stored bytes of an encoded row of which all chunks leave out `saved` bits.
+  __device__ __forceinline__ uint32_t size_of(uint32_t saved) const {
+    return head_bytes_ + (num_chunks_ - saved / W) * kUnit;
   }
 
-  // The stored bytes of a row of which all chunks leave out `saved` bits.
-  __device__ __forceinline__ uint32_t size_of(uint32_t saved) const {
-    return static_cast<uint32_t>(encoded_size(num_chunks_, kUnit, num_chunks_ * W - saved));
+  // Whether an encoded row of `size` bytes is what its head announces, and its padding is zero. `last_head`,
+  // `last`: the last word of the head, and of the row. As many bits of it as are left out beyond whole words
+  // are not used.
+  __device__ __forceinline__ bool well_formed(uint32_t size, uint32_t saved, uint64_t last_head,
+                                              uint64_t last) const {
+    const uint64_t one = 1, used_head = num_chunks_ % W;
+    const uint64_t beyond = used_head ? ~((one << used_head) - 1) : 0;
+    return ((last_head & beyond) | (last & ((one << saved % W) - 1))) == 0 && size == size_of(saved);
   }
 
   // A stored word: W bits at a multiple of as many.
@@ -273,7 +275,7 @@ class Ibp {
   }
 
   const uint8_t* table_;
-  uint32_t num_chunks_, plane_bytes_;
+  uint32_t num_chunks_, head_bytes_, plane_bytes_;
 };
 
 }  // namespace gnn_ibp

@@ -26,6 +26,19 @@ struct RowSource {
   uint32_t align;  // rows begin at multiples of it; a power of two
 };
 
+// `b` where `second`, else `a`; field by field, which takes no memory.
+__device__ __forceinline__ RowSource pick(bool second, const RowSource& a, const RowSource& b) {
+  return {second ? b.slab : a.slab,
+          second ? b.bitmask : a.bitmask,
+          second ? b.bases : a.bases,
+          second ? b.sizes16 : a.sizes16,
+          second ? b.sizes32 : a.sizes32,
+          second ? b.slot_of : a.slot_of,
+          second ? b.slab_bytes : a.slab_bytes,
+          second ? b.num_rows : a.num_rows,
+          second ? b.align : a.align};
+}
+
 // What all rows of a launch have in common.
 struct RowShape {
   uint32_t row_bytes;
@@ -35,19 +48,18 @@ struct RowShape {
 
 enum PlaceFlags : uint32_t {
   kEncoded = 1,
-  kInPlace = 2,  // encoded, and `size` is that of the head until the head has been read
-  kDamaged = 4,
-  kFromHost = 8,  // out of the second source
+  kInPlace = 2,   // encoded, and `size` is that of the head until the head has been read
+  kFromHost = 4,  // out of the second source
 };
 
 // One row to decode. 32 bytes, so that a warp reads it in two loads.
 struct alignas(16) Place {
   const uint8_t* row;  // its first stored byte
-  uint64_t out_at;     // of the decoded row, in bytes
+  uint8_t* to;         // of the decoded row
   uint32_t size;       // stored bytes
   uint32_t flags;
-  uint32_t lane;  // which id of the tile it is
-  uint32_t unused;
+  uint32_t lane;     // which id of the tile it is
+  uint32_t damaged;  // not 0 where decoding found it so
 };
 
 __device__ __forceinline__ int64_t find_slot(const RowSource& source, int64_t id) {

@@ -37,4 +37,16 @@ __device__ __forceinline__ void fetch_units(uint4* stage, uint32_t mask, const u
     if (unit >= begin) cp_async<kUnitBytes>(stage + (unit & mask), line + unit * kUnitBytes);
 }
 
+// The same of units below ROUNDS * LANES, to stage[unit]: a row that begins in the first line.
+template <unsigned LANES, unsigned ROUNDS>
+__device__ __forceinline__ void fetch_row(uint4* stage, const uint8_t* line, uint32_t begin, uint32_t end,
+                                          unsigned lane) {
+  const uint8_t* from = line + lane * kUnitBytes;
+  uint4* to = stage + lane;
+#pragma unroll
+  for (unsigned round = 0; round < ROUNDS; ++round)
+    if (lane + round * LANES - begin < end - begin)
+      cp_async<kUnitBytes>(to + round * LANES, from + round * LANES * kUnitBytes);
+}
+
 }  // namespace gnn_ibp

@@ -20,8 +20,9 @@ enum CountWord { kNumMissing, kBadAt, kBadTargetAt, kDamagedAt, kHits, kEncodedB
 struct Request {
   const int64_t* ids;
   int64_t num_ids;
-  uint64_t num_rows;   // of the data set: ids are below it
-  const int64_t* at;   // null: row i goes to position i
+  uint64_t num_rows;  // of the data set: ids are below it
+  const int64_t* at;  // null: row i goes to position i
+  uint8_t* out;
   uint64_t num_out;    // rows of the output
   uint32_t tile_rows;  // ids that a warp takes at once, at most 32
   int64_t* missing_ids;
@@ -55,8 +56,8 @@ __device__ __forceinline__ unsigned look_up(const Request& request, const RowSha
     place.flags = kFromHost;
   }
   const bool found = slot >= 0;
-  const bool well =
-      found && locate(place.flags & kFromHost ? host : cache, static_cast<uint64_t>(slot), shape, place);
+  const RowSource source = pick(place.flags & kFromHost, cache, host);
+  const bool well = found && locate(source, static_cast<uint64_t>(slot), shape, place);
   if (found && !well) lower_to(request.counts + kDamagedAt, i);
 
   const unsigned lanes_below = (1u << lane) - 1;
@@ -73,7 +74,7 @@ __device__ __forceinline__ unsigned look_up(const Request& request, const RowSha
   }
   const unsigned present = __ballot_sync(kAllLanes, well);
   if (well) {
-    place.out_at = static_cast<uint64_t>(target) * shape.row_bytes;
+    place.to = request.out + static_cast<uint64_t>(target) * shape.row_bytes;
     place.lane = lane;
     places[__popc(present & lanes_below)] = place;
   }
@@ -92,7 +93,7 @@ class Served {
     bool from_host = false;
     if (lane < num_places) {
       const Place& place = places[lane];
-      if (place.flags & kDamaged) {
+      if (place.damaged) {
         lower_to(request.counts + kDamagedAt, first + place.lane);
       } else {
         const uint32_t skip = static_cast<uint32_t>(reinterpret_cast<uint64_t>(place.row)) & 31;

@@ -80,13 +80,16 @@ class Build:
 
 
 def build(
-    source: Path, sanitizer: str | None = None, kernels: Path = KERNELS, builds: Path = BUILDS
+    source: Path, sanitizer: str | None = None, kernels: Path = KERNELS, builds: Path | None = None
 ) -> Build:
     """Compile `source`, which may include anything below `kernels`, or take the build made of the same bytes.
 
     A build is used again as long as nothing below `kernels` or in the harness changed. Processes that want
-    the same one at once wait for the first. Raises BuildError.
+    the same one at once wait for the first. Builds are kept in `builds`: by default in BUILDS, for kernels
+    other than the project's in the folder `builds` beside them. Raises BuildError.
     """
+    if builds is None:
+        builds = BUILDS if kernels == KERNELS else kernels.parent / "builds"
     flags = _PLAIN if sanitizer is None else SANITIZERS[sanitizer]
     names = tuple(KERNEL_NAME.findall(source.read_text()))
     if not names:
@@ -111,7 +114,7 @@ def build(
                 made = Path(folder) / "made"
                 (Path(folder) / "wrapper.cpp").write_text(wrapper)
                 _compile(flags, kernel_flags, Path(folder) / "wrapper.cpp", Path(folder) / "kernels.o")
-                objects = [Path(folder) / "kernels.o", *_harness(sanitizer, flags, builds)]
+                objects = [Path(folder) / "kernels.o", *_harness(sanitizer, flags)]
                 link = ["-shared"] if sanitizer is None else [*flags.link_flags, "-rdynamic", "-ldl"]
                 _run([flags.compiler, *map(str, objects), *link, "-o", str(made)])
                 made.replace(target)
@@ -119,12 +122,12 @@ def build(
     return Build(target, names, flags.environment)
 
 
-def _harness(sanitizer: str | None, flags: Sanitizer, builds: Path) -> list[Path]:
+def _harness(sanitizer: str | None, flags: Sanitizer) -> list[Path]:
     """The objects of the harness, compiled once for all kernel files."""
     objects = []
     for name in ["simt"] if sanitizer is None else ["simt", "simt_main"]:
         key = _key(_harness_sources(), repr(flags), _version(flags.compiler))
-        target = builds / f"{name}-{key}.o"
+        target = BUILDS / f"{name}-{key}.o"
         with _locked(target):
             if not target.exists():
                 partial = target.with_suffix(".partial")

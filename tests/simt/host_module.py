@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from host_build import BUILDS, KERNELS, build
+from host_build import KERNELS, build
 from kernel_launch import Argument, LaunchError, Options, Readable, Reads, Stats, Undefined, buffer_bytes
 
 _TYPES = {"simt_error": ctypes.c_char_p, "simt_num_reads": ctypes.c_uint64}
@@ -20,8 +20,8 @@ class HostModule:
     a NumPy scalar is passed by value and must have the width of the parameter. One launch runs at a time.
     """
 
-    def __init__(self, source: Path, kernels: Path = KERNELS, builds: Path = BUILDS) -> None:
-        made = build(source, None, kernels, builds)
+    def __init__(self, source: Path, kernels: Path = KERNELS) -> None:
+        made = build(source, None, kernels)
         self.kernels = made.kernels
         self._library = ctypes.CDLL(str(made.path))
         for name, result in _TYPES.items():

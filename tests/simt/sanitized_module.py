@@ -8,9 +8,11 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
-from host_build import BUILDS, KERNELS, build
+from host_build import KERNELS, build
 from kernel_launch import Argument, LaunchError, Options, Readable, Undefined, buffer_bytes
 from numpy.typing import NDArray
+
+LIMIT_S = 120  # a launch that takes longer does not end
 
 SCALAR, BUFFER, UNDEFINED, NULL_POINTER, SAME_AS = range(5)  # as in simt_main.cpp
 
@@ -22,9 +24,9 @@ class SanitizedModule:
     overlap otherwise are refused.
     """
 
-    def __init__(self, source: Path, sanitizer: str, kernels: Path = KERNELS, builds: Path = BUILDS) -> None:
+    def __init__(self, source: Path, sanitizer: str, kernels: Path = KERNELS) -> None:
         self._sanitizer = sanitizer
-        self._build = build(source, sanitizer, kernels, builds)
+        self._build = build(source, sanitizer, kernels)
         self.kernels = self._build.kernels
 
     def launch(
@@ -46,13 +48,17 @@ class SanitizedModule:
                 for i, argument in enumerate(arguments):
                     for part in _encode(i, argument, buffers):
                         file.write(part)
-            done = subprocess.run(
-                [self._build.path, launch, results],
-                capture_output=True,
-                text=True,
-                errors="replace",
-                env={**os.environ, **self._build.environment},
-            )
+            try:
+                done = subprocess.run(
+                    [self._build.path, launch, results],
+                    capture_output=True,
+                    text=True,
+                    errors="replace",
+                    timeout=LIMIT_S,
+                    env={**os.environ, **self._build.environment},
+                )
+            except subprocess.TimeoutExpired:
+                raise LaunchError(f"[{self._sanitizer}] {kernel} still runs after {LIMIT_S} s") from None
             if done.returncode:
                 raise LaunchError(f"[{self._sanitizer}] exit {done.returncode}\n{done.stderr[:6000]}")
             with results.open("rb") as file:

@@ -1,0 +1,38 @@
+// The gather-decode kernels: rows of a minibatch out of encoded rows, gathered by id, decoded, written to the
+// output, in one launch. Here is what their entry points have in common.
+//
+// gather_decode_wW_xN: rows in W-bit chunks, N of them side by side in a warp (up to 128, 256, 512 bytes), by
+// blocks of 256 threads. gather_decode_wW_long: longer rows, 128 threads. Any number of blocks.
+//
+// Parameters are pointers and numbers, no structures. Of the two sources, `a` is asked first; null pointers
+// where there is none. gnn_ibp.ops.device launches the kernels, and tells what the parameters mean.
+#pragma once
+
+#include "cuda/gather_long.cuh"
+#include "cuda/gather_short.cuh"
+#include "cuda/ibp_decode.cuh"
+
+#define GATHER_SOURCE_PARAMETERS(s)                                                         \
+  const uint8_t *s##_slab, const uint8_t *s##_bitmask, const uint64_t *s##_bases,           \
+      const uint16_t *s##_sizes16, const uint32_t *s##_sizes32, const int32_t *s##_slot_of, \
+      uint64_t s##_slab_bytes, uint64_t s##_num_rows, uint32_t s##_align
+
+#define GATHER_PARAMETERS                                                                           \
+  const uint8_t *table, uint32_t row_bytes, const int64_t *ids, int64_t num_ids, uint64_t num_rows, \
+      const int64_t *at, uint8_t *out, uint64_t num_out, uint32_t tile_rows, int64_t *missing_ids,  \
+      int64_t *missing_at, unsigned long long *counts, GATHER_SOURCE_PARAMETERS(a),                 \
+      GATHER_SOURCE_PARAMETERS(b)
+
+#define GATHER_SOURCE(s)                                                                                   \
+  RowSource {                                                                                              \
+    s##_slab, s##_bitmask, s##_bases, s##_sizes16, s##_sizes32, s##_slot_of, s##_slab_bytes, s##_num_rows, \
+        s##_align                                                                                          \
+  }
+
+#define GATHER_ROWS(Rows, W, LANES)                                                \
+  const Ibp<W, LANES> codec(table, row_bytes);                                     \
+  const RowShape shape = {row_bytes, Ibp<W, LANES>::head_bytes(row_bytes), W / 8}; \
+  const Request request = {ids,     num_ids,   num_rows,    at,         out,       \
+                           num_out, tile_rows, missing_ids, missing_at, counts};   \
+  Rows<Ibp<W, LANES>>(codec, shape, store_bytes(out, row_bytes))                   \
+      .run(request, GATHER_SOURCE(a), GATHER_SOURCE(b))

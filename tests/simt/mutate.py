@@ -1,0 +1,144 @@
+"""Change the kernels in ways that must be found, and see whether their check finds them.
+
+    python tests/simt/mutate.py [NAME ...]
+
+applies each mutant of mutants.py (or those named) to a copy of the kernels, runs gather_check.check_gather on
+it, the cheapest of its CHECKS first, and prints what caught it. The exit status is 1 when one survives.
+"""
+
+import argparse
+import multiprocessing
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+from host_build import KERNELS, BuildError
+from kernel_launch import LaunchError, Options
+
+LIMIT_S = 300  # a check that takes longer does not end: the mutant is caught
+
+Check = Callable[[Path, str | None, Options], None]
+"""Of the kernels in a folder, under a sanitizer or None, in one schedule: check_gather, for example."""
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One fault: in `file`, a path below kernels/, `old` becomes `new`. `old` must occur exactly once."""
+
+    name: str
+    file: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """How a mutant fared: what caught it, in words, or None if it survived."""
+
+    mutant: Mutant
+    caught_by: str | None
+    seconds: float
+
+
+class MutantError(ValueError):
+    """A mutant that cannot be tried: its text is not there, is there twice, or does not compile."""
+
+
+def mutated_kernels(mutant: Mutant, folder: Path, kernels: Path = KERNELS) -> Path:
+    """A copy of the kernels in `folder` with the mutant applied. Raises MutantError."""
+    copy = folder / "kernels"
+    shutil.copytree(kernels, copy, ignore=shutil.ignore_patterns("cpu"))
+    file = copy / mutant.file
+    if not file.is_file():
+        raise MutantError(f"mutant {mutant.name}: there is no kernels/{mutant.file}")
+    text = file.read_text()
+    if text.count(mutant.old) != 1:
+        raise MutantError(
+            f"mutant {mutant.name}: its old text occurs {text.count(mutant.old)} times in {mutant.file}, "
+            f"want once: {mutant.old!r}"
+        )
+    file.write_text(text.replace(mutant.old, mutant.new))
+    return copy
+
+
+def try_mutant(
+    mutant: Mutant,
+    check: Check,
+    schedules: Sequence[tuple[str | None, Options]],
+    kernels: Path = KERNELS,
+    limit_s: float = LIMIT_S,
+) -> Outcome:
+    """Run the check on the mutant in one schedule after the other until it fails. Raises MutantError."""
+    start = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        mutated = mutated_kernels(mutant, Path(folder), kernels)
+        for sanitizer, options in schedules:
+            failure = _failure(check, mutated, sanitizer, options, limit_s)
+            if failure.startswith(BuildError.__name__):
+                raise MutantError(f"mutant {mutant.name} proves nothing: {failure}")
+            if failure:
+                caught_by = f"{sanitizer or options.order}: {failure}"
+                return Outcome(mutant, caught_by, time.monotonic() - start)
+    return Outcome(mutant, None, time.monotonic() - start)
+
+
+def _failure(check: Check, kernels: Path, sanitizer: str | None, options: Options, limit_s: float) -> str:
+    """How the check fails, "" if it does not. In a process of its own: a mutant may crash, or never end."""
+    context = multiprocessing.get_context("fork")
+    receiver, sender = context.Pipe(duplex=False)
+    process = context.Process(target=_report, args=(sender, check, kernels, sanitizer, options))
+    process.start()
+    sender.close()
+    try:
+        if not receiver.poll(limit_s):
+            return f"does not end in {limit_s:g} s"
+        return str(receiver.recv())
+    except EOFError:
+        process.join()
+        return f"crashes, exit status {process.exitcode}"
+    finally:
+        process.kill()
+        process.join()
+
+
+def _report(sender: Connection, check: Check, kernels: Path, sanitizer: str | None, options: Options) -> None:
+    try:
+        check(kernels, sanitizer, options)
+        sender.send("")
+    except (AssertionError, LaunchError, BuildError) as error:
+        sender.send(f"{type(error).__name__}: {error}")
+
+
+def main() -> int:
+    from gather_check import CHECKS, check_gather
+    from mutants import MUTANTS
+
+    as_written = argparse.RawDescriptionHelpFormatter
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=as_written)
+    parser.add_argument("names", nargs="*", metavar="NAME", help="mutants of mutants.py; default: all")
+    names = parser.parse_args().names
+    unknown = set(names) - {mutant.name for mutant in MUTANTS}
+    if unknown:
+        parser.error(f"there is no mutant {', '.join(sorted(unknown))}")
+    survived = []
+    for mutant in MUTANTS:
+        if names and mutant.name not in names:
+            continue
+        outcome = try_mutant(mutant, check_gather, CHECKS)
+        caught_by = " ".join((outcome.caught_by or "").split())[:90]
+        fate = f"caught by {caught_by}" if caught_by else "SURVIVED"
+        print(f"{mutant.name:32} {outcome.seconds:6.1f} s  {fate}", flush=True)
+        if outcome.caught_by is None:
+            survived.append(mutant.name)
+    if survived:
+        print(f"{len(survived)} survived: {', '.join(survived)}", file=sys.stderr)
+    return 1 if survived else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

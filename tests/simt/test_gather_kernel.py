@@ -1,0 +1,207 @@
+"""The gather-decode kernel, run on the CPU: the rows that were encoded, bit for bit, and an exact account."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gather_cases import LONG_ROW_BYTES, ROW_BYTES, all_kinds, cases, make_case, make_codec, make_rows
+from gather_check import ORDERS, check_case
+from gather_launch import GUARD, TiledCuda, device_source, launch, on_device
+from kernel_launch import Options
+
+from gnn_ibp import IBPCodec, ops
+from gnn_ibp.ops import DeviceSource
+from gnn_ibp.rows import EncodedRows, RowIndex
+
+GOLDEN = Path(__file__).parents[1] / "golden" / "ibp_golden.json"
+WIDTHS = (16, 32, 64)
+
+
+@pytest.mark.parametrize("options", ORDERS, ids=lambda options: options.order)
+@pytest.mark.parametrize("chunk_bits", WIDTHS)
+def test_rows_come_from_the_first_source_that_has_them(chunk_bits: int, options: Options) -> None:
+    cuda = TiledCuda(options)
+    for case in cases(chunk_bits, ROW_BYTES + LONG_ROW_BYTES):
+        check_case(cuda, case)
+
+
+@pytest.mark.parametrize("chunk_bits", WIDTHS)
+def test_every_mask_and_every_kind_of_rows_is_exact(chunk_bits: int) -> None:
+    cuda = TiledCuda(Options(order="random", seed=5, eager_copies=True))
+    for row_bytes in (24, 136, 512, 1544):
+        for case in all_kinds(chunk_bits, row_bytes):
+            check_case(cuda, case)
+
+
+@pytest.mark.parametrize("chunk_bits", WIDTHS)
+def test_nothing_is_touched_out_of_bounds(chunk_bits: int) -> None:
+    for number, case in enumerate(cases(chunk_bits)):
+        if number % 4 == 0:
+            check_case(TiledCuda(ORDERS[number % 3], sanitizer="address"), case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitizer", ["address", "thread"])
+@pytest.mark.parametrize("chunk_bits", WIDTHS)
+def test_no_lane_reads_what_another_may_still_write(chunk_bits: int, sanitizer: str) -> None:
+    for number, case in enumerate(cases(chunk_bits, ROW_BYTES + LONG_ROW_BYTES)):
+        check_case(TiledCuda(ORDERS[number % 3], sanitizer=sanitizer), case)
+
+
+def test_golden_rows_are_decoded() -> None:
+    cuda = TiledCuda()
+    for golden in json.loads(GOLDEN.read_text()):
+        if golden["chunk_bytes"] > 1:
+            check_golden(cuda, golden)
+
+
+def check_golden(cuda: TiledCuda, golden: dict[str, Any]) -> None:
+    """Golden rows, as they are stored in the file, at 32 bytes."""
+    mask, bitval = ([int(word, 16) for word in golden[name]] for name in ("mask", "bitval"))
+    codec = IBPCodec(mask, bitval, 8 * golden["chunk_bytes"])
+    rows, stored = ([bytes.fromhex(row[name]) for row in golden["rows"]] for name in ("row", "stored"))
+    sizes = np.array(list(map(len, stored)))
+    index = RowIndex.from_sizes(sizes, codec.unit, 32, codec.row_bytes)
+    slab = bytes(64) + b"".join(row.ljust(-(-len(row) // 32) * 32, b"\0") for row in stored) + bytes(64)
+    bitmask = np.packbits([row["compressed"] for row in golden["rows"]], bitorder="little")
+    encoded = EncodedRows(np.frombuffer(slab, np.uint8), bitmask, index, len(rows), codec.row_bytes)
+    got = launch(cuda, codec, np.arange(len(rows)), len(rows), [device_source(encoded)])
+    assert got.counts.damaged_at == -1, golden["name"]
+    assert [row.tobytes() for row in got.out] == rows, golden["name"]
+
+
+def some_rows(
+    num_rows: int = 50, row_bytes: int = 400, chunk_bits: int = 32
+) -> tuple[IBPCodec, np.ndarray, DeviceSource]:
+    """Rows, and a source that holds them all."""
+    rng = np.random.default_rng(row_bytes)
+    codec = make_codec(chunk_bits, row_bytes, "random", rng)
+    rows = make_rows(codec, num_rows, "mixed", rng)
+    return codec, rows, device_source(ops.encode_rows(codec, rows, 32))
+
+
+@pytest.mark.parametrize("row_bytes", [20, 400, 2408])
+def test_ids_out_of_range_are_reported_and_read_nothing(row_bytes: int) -> None:
+    codec, rows, source = some_rows(row_bytes=row_bytes)
+    slot_of = np.arange(50, dtype=np.int32)
+    with_table = DeviceSource(**{**source.__dict__, "slot_of": on_device(slot_of)})
+    for bad in (-1, 50, -(2**63), 2**63 - 1, 2**32):
+        for first, sources in ((7, [source]), (0, [with_table, source]), (99, [None, with_table])):
+            ids = np.arange(100) % 50
+            ids[first:] = np.where(np.arange(first, 100) % 3 == first % 3, bad, ids[first:])
+            good = (ids >= 0) & (ids < 50)
+            for sanitizer in (None, "address") if bad == 2**32 and first == 7 else (None,):
+                got = launch(TiledCuda(sanitizer=sanitizer), codec, ids, 50, sources)
+                assert (got.counts.bad_at, got.counts.damaged_at) == (first, -1)
+                assert np.array_equal(got.out[good], rows[ids[good]])
+                assert (got.out[~good] == GUARD).all()
+                assert sum(got.counts.hits) == good.sum()
+                assert got.counts.num_missing == 0
+
+
+def test_targets_out_of_range_are_reported_and_written_nowhere() -> None:
+    codec, rows, source = some_rows()
+    at = np.array([3, 4, -1, 0, 4, 2**40])
+    got = launch(TiledCuda(sanitizer="address"), codec, np.arange(6), 50, [source], num_out=4, at=at)
+    assert (got.counts.bad_target_at, got.counts.bad_at) == (1, -1)
+    assert np.array_equal(got.out[[3, 0]], rows[[0, 3]])
+    assert (got.out[[1, 2]] == GUARD).all()
+
+
+def test_without_sources_every_id_is_missing() -> None:
+    codec, _, _ = some_rows()
+    ids = np.random.default_rng(1).integers(0, 50, 200)
+    for sources in ([], [None], [None, None]):
+        got = launch(TiledCuda(), codec, ids, 50, sources, num_out=300, at=np.arange(200) + 100)
+        assert got.counts.num_missing == 200
+        assert sorted(zip(got.missing_at, got.missing_ids, strict=True)) == list(
+            zip(np.arange(200) + 100, ids, strict=True)
+        )
+        assert (got.out == GUARD).all()
+        assert (got.counts.hits, got.counts.encoded_bytes, got.counts.sector_bytes) == (
+            [0, 0],
+            [0, 0],
+            [0, 0],
+        )
+
+
+def test_empty_sources_hold_nothing() -> None:
+    codec, rows, source = some_rows()
+    empty = ops.encode_rows(codec, rows[:0], 16)
+    nothing = device_source(empty, np.full(50, -1, np.int32))
+    got = launch(TiledCuda(), codec, [4, 2], 50, [nothing, source])
+    assert got.counts.hits == [0, 2]
+    assert np.array_equal(got.out, rows[[4, 2]])
+
+
+def test_no_ids_launch_nothing() -> None:
+    codec, _, source = some_rows()
+    cuda = TiledCuda()
+    got = launch(cuda, codec, [], 50, [source], num_out=2)
+    assert cuda.launches == []
+    assert (got.out == GUARD).all()
+    assert got.counts.hits == [0, 0]
+
+
+def test_rows_without_bytes_are_counted() -> None:
+    codec = IBPCodec.raw(0)
+    source = device_source(ops.encode_rows(codec, np.zeros((5, 0), np.uint8), 16))
+    got = launch(TiledCuda(), codec, [4, 0, 4], 5, [source])
+    assert (got.counts.hits, got.counts.sector_bytes, got.counts.damaged_at) == ([3, 0], [0, 0], -1)
+
+
+@pytest.mark.parametrize(
+    "chunk_bits, row_bytes, offset",
+    [(16, 512, 2), (16, 30, 2), (32, 512, 4), (32, 2048, 4), (32, 512, 8), (64, 1024, 8)],
+)
+def test_output_that_begins_anywhere_is_written_exactly(chunk_bits: int, row_bytes: int, offset: int) -> None:
+    codec, rows, source = some_rows(40, row_bytes, chunk_bits)
+    memory = np.full(40 * row_bytes + 256, GUARD, np.uint8)
+    start = -memory.ctypes.data % 256 + offset
+    out = torch.from_numpy(memory[start : start + 40 * row_bytes].reshape(40, row_bytes))
+    launch(TiledCuda(), codec, np.arange(40), 40, [source], out=out)
+    assert np.array_equal(out.numpy(), rows)
+    assert (memory[:start] == GUARD).all()
+    assert (memory[start + out.numel() :] == GUARD).all()
+
+
+def test_rows_too_long_for_16_bit_sizes_are_found() -> None:
+    case = make_case(16, 2 * 65540, "random", "mixed", "condensed", 3)
+    assert ops.encode_rows(case.codec, case.rows, 16).index.sizes.dtype == np.uint32
+    check_case(TiledCuda(), case)
+
+
+def test_many_ids_are_served_by_few_blocks() -> None:
+    codec, rows, source = some_rows(row_bytes=64)
+    ids = np.random.default_rng(3).integers(0, 50, 20_000)
+    cuda = TiledCuda()
+    got = launch(cuda, codec, ids, 50, [source])
+    assert cuda.launches[0].grid * cuda.launches[0].block // 32 * 32 < len(ids)  # warps take several tiles
+    assert np.array_equal(got.out, rows[ids])
+    assert got.counts.hits == [20_000, 0]
+
+
+def test_8_bit_chunks_have_no_kernel() -> None:
+    codec = IBPCodec.raw(7)
+    assert codec.chunk_bits == 8 and codec.device_kernel is None
+
+
+def test_arguments_that_no_kernel_can_take_are_refused() -> None:
+    codec, _, source = some_rows()
+    cuda = TiledCuda()
+    with pytest.raises(ValueError, match="out has 8 columns, the rows have 400 bytes"):
+        launch(cuda, codec, [0], 50, [source], out=torch.zeros(1, 8, dtype=torch.uint8))
+    with pytest.raises(ValueError, match="out has 1 rows, there are 2 ids"):
+        launch(cuda, codec, [0, 1], 50, [source], num_out=1)
+    with pytest.raises(ValueError, match="out does not begin at a multiple of 4 bytes"):
+        launch(cuda, codec, [0], 50, [source], out=torch.zeros(402, dtype=torch.uint8)[2:].view(1, 400))
+    with pytest.raises(ValueError, match="there are 3 sources, at most 2"):
+        launch(cuda, codec, [0], 50, [source] * 3)
+    with pytest.raises(ValueError, match="align is 2, want a power of two, and a multiple of 4"):
+        launch(cuda, codec, [0], 50, [DeviceSource(**{**source.__dict__, "align": 2})])
+    with pytest.raises(ValueError, match="the first row of the slab is not at a multiple of 32 bytes"):
+        launch(cuda, codec, [0], 50, [DeviceSource(**{**source.__dict__, "data": source.data[16:]})])
+    assert cuda.launches == []

@@ -1,0 +1,171 @@
+"""Which memory the gather-decode kernel touches: a row's sectors and no others, at any distance."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+import torch
+from gather_cases import Case, make_case, make_codec, make_rows
+from gather_check import ORDERS, check_case, check_damage, sectors_of, served_rows, sources_of
+from gather_launch import GUARD, TiledCuda, device_source, launch, on_device, starts
+from kernel_launch import Argument, LaunchError, Options, Readable
+
+from gnn_ibp import IBPCodec, ops
+from gnn_ibp.ops import DeviceSource
+from gnn_ibp.rows import PAD_BYTES
+
+
+@pytest.mark.parametrize("host", ["in place", "condensed"])
+@pytest.mark.parametrize("chunk_bits, row_bytes", [(16, 66), (32, 400), (64, 136), (32, 2408)])
+def test_no_byte_outside_of_the_rows_sectors_is_touched(chunk_bits: int, row_bytes: int, host: str) -> None:
+    case = make_case(chunk_bits, row_bytes, "random", "mixed", host, 1)
+    got = launch_poisoned(case, case.ids)
+    assert np.array_equal(got, case.rows[case.ids])
+    with pytest.raises(LaunchError, match="out of bounds"):
+        launch_poisoned(case, case.ids[case.ids != case.ids[0]])
+
+
+def launch_poisoned(case: Case, readable_ids: np.ndarray) -> np.ndarray:
+    """Rows case.ids in order, where of the slabs only the sectors of rows `readable_ids` may be touched."""
+    slabs, sources, device_sources = sources_of(case)
+    ranges = {}
+    served = served_rows(Case(**{**case.__dict__, "ids": readable_ids}), sources)
+    for rows, slots, source in zip(slabs, served, device_sources, strict=True):
+        sectors = np.concatenate([np.empty(0, np.int64), *sectors_of(rows, slots, case)])
+        ranges[source.data.data_ptr()] = [(32 * s, 32 * s + 32) for s in np.unique(sectors).tolist()]
+
+    def poison(_: str, arguments: Sequence[Argument]) -> Sequence[Argument]:
+        return [
+            Readable(a, ranges[a.data_ptr()]) if isinstance(a, torch.Tensor) and a.data_ptr() in ranges else a
+            for a in arguments
+        ]
+
+    cuda = TiledCuda(sanitizer="address")
+    cuda.prepare = poison
+    return launch(cuda, case.codec, case.ids, len(case.rows), device_sources).out
+
+
+@pytest.mark.parametrize("options", [ORDERS[0], Options("random", seed=3, eager_copies=True)], ids=str)
+def test_damaged_rows_are_found_first_and_harm_no_other(options: Options) -> None:
+    check_damage(TiledCuda(options))
+
+
+def test_damaged_rows_are_never_read_beyond_the_slab() -> None:
+    check_damage(TiledCuda(ORDERS[1], sanitizer="address"))
+
+
+def test_slot_beyond_the_rows_and_slab_too_small_are_damage() -> None:
+    rng = np.random.default_rng(0)
+    codec = make_codec(32, 400, "random", rng)
+    rows = make_rows(codec, 10, "mixed", rng)
+    slot_of = np.arange(10, dtype=np.int32)
+    slot_of[[3, 8]] = 10, 2**31 - 1
+    for in_place in (False, True):
+        encoded = ops.encode_rows(codec, rows, 32, in_place)
+        got = launch(TiledCuda(), codec, np.arange(10), 10, [device_source(encoded, slot_of)])
+        assert got.counts.damaged_at == 3
+        assert np.array_equal(got.out[[0, 1, 2, 4, 9]], rows[[0, 1, 2, 4, 9]])
+        source = device_source(encoded)
+        cut = DeviceSource(
+            **{**source.__dict__, "data": source.data[: starts(encoded)[8] + PAD_BYTES + 4].clone()}
+        )
+        got = launch(TiledCuda(sanitizer="address"), codec, np.arange(10), 10, [aligned(cut)])
+        assert got.counts.damaged_at == 8
+        assert np.array_equal(got.out[:8], rows[:8])
+
+
+def aligned(source: DeviceSource) -> DeviceSource:
+    return DeviceSource(**{**source.__dict__, "data": on_device(source.data.numpy())})
+
+
+def test_rows_and_ids_beyond_2_to_the_31_are_found() -> None:
+    num_rows = 2**31 + 1000
+    codec = IBPCodec(np.array([0xFF00], np.uint16), np.array([0x1200], np.uint16), 16)  # 2 bytes: all raw
+    data = lazily_zeroed(2 * num_rows + 2 * PAD_BYTES)
+    ids = np.array([num_rows - 1, 0, 2**31, 2**31 - 1, 2**31 + 7])
+    data[PAD_BYTES + 2 * ids] = torch.tensor([11, 12, 13, 14, 15], dtype=torch.uint8)
+    source = DeviceSource(data, lazily_zeroed(-(-num_rows // 8)), None, None, num_rows, 1, None)
+    cuda = TiledCuda()
+    got = launch(cuda, codec, ids, num_rows, [source])
+    assert got.out[:, 0].tolist() == [11, 12, 13, 14, 15]
+    slot_of = lazily_zeroed(4 * num_rows).view(torch.int32)
+    slot_of[2**31 + 7] = 2**31 - 1
+    slot_of[2**31] = -1
+    tabled = DeviceSource(data, source.bitmask, None, None, num_rows, 1, slot_of)
+    got = launch(cuda, codec, ids, num_rows, [tabled])
+    assert got.out[:, 0].tolist() == [12, 12, GUARD, 12, 14]
+    assert got.missing_ids.tolist() == [2**31]
+    assert launch(cuda, codec, [num_rows], num_rows, [source]).counts.bad_at == 0
+
+
+@pytest.mark.parametrize("row_bytes", [64, 512, 4096])
+def test_offsets_beyond_4_gib_are_found(row_bytes: int) -> None:
+    rng = np.random.default_rng(row_bytes)
+    codec = make_codec(32, row_bytes, "uniform", rng)
+    rows = make_rows(codec, 40, "mixed", rng)
+    near = ops.encode_rows(codec, rows, 32)
+    assert near.index is not None
+    far = 5 << 30
+    data = lazily_zeroed(far + len(near.data))
+    data[far:] = torch.from_numpy(near.data)
+    bases = on_device((near.index.bases + np.uint64(far)).view(np.int64))
+    near_source = device_source(near)
+    source = DeviceSource(**{**near_source.__dict__, "data": data, "bases": bases})
+    num_out = (5 << 30) // row_bytes
+    out = lazily_zeroed(num_out * row_bytes).view(num_out, row_bytes)
+    at = num_out - 1 - np.arange(40)
+    got = launch(TiledCuda(), codec, np.arange(40), 40, [source], out=out, at=at)
+    assert got.counts.damaged_at == -1
+    assert np.array_equal(got.out[at], rows)
+    assert not got.out[:40].any()
+
+
+def lazily_zeroed(num_bytes: int) -> torch.Tensor:
+    """uint8 (num_bytes,): zeros that take memory only where they are touched; on a page boundary."""
+    memory = np.zeros(num_bytes + 4096, np.uint8)
+    start = -memory.ctypes.data % 4096
+    return torch.from_numpy(memory[start : start + num_bytes])
+
+
+def test_rows_under_128_bytes_do_not_overrun_their_neighbour_in_the_output() -> None:
+    for row_bytes in (4, 12, 20, 100, 124):
+        case = make_case(32, row_bytes, "random", "mixed", "condensed", 2)
+        at = np.arange(0, 2 * len(case.ids), 2)
+        case = Case(**{**case.__dict__, "at": at, "num_out": 2 * len(case.ids)})
+        for options in ORDERS:
+            check_case(TiledCuda(options), case)  # compares the rows between, too
+
+
+def test_masks_are_complete_before_a_lane_uses_them() -> None:
+    case = make_case(32, 512, "random", "encoded", "in place", 4)
+    for options in (
+        Options(fill=0x00),
+        Options(fill=0xFF),
+        *ORDERS,
+        Options("random", seed=9, eager_copies=True),
+    ):
+        check_case(TiledCuda(options), case)
+
+
+def test_words_of_the_ring_are_visible_to_all_lanes_before_they_are_read() -> None:
+    for row_bytes in (1024, 3072, 14812):
+        case = make_case(32, row_bytes, "random", "mixed", "in place", 4)
+        for options in (*ORDERS, Options("reverse", fill=0x00), Options("random", seed=8, eager_copies=True)):
+            check_case(TiledCuda(options), case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("row_bytes", [100, 512, 3072])
+def test_lanes_are_synchronised_around_every_exchange(row_bytes: int) -> None:
+    for host in ("in place", "condensed"):
+        case = make_case(32, row_bytes, "random", "mixed", host, 4)
+        check_case(TiledCuda(ORDERS[1], sanitizer="thread"), case)
+
+
+def test_work_is_queued_on_the_callers_stream() -> None:
+    case = make_case(32, 400, "random", "mixed", "condensed", 1)
+    cuda = TiledCuda()
+    stream = cuda.stream()
+    with stream:
+        check_case(cuda, case)
+    assert {launched.stream for launched in cuda.launches} == {stream}
