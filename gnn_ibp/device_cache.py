@@ -139,7 +139,8 @@ def _table(cuda: Cuda, values: NDArray[np.generic]) -> Tensor:
 def _warn_of_empty(file: FeatureFile, plans: CachePlans, cache_bytes: int, host_bytes: int) -> None:
     """Where memory was asked for and no row fits."""
     num_rows, tables_bytes = file.num_rows, plans.host.tables_bytes if plans.host else 0
-    if num_rows and host_bytes and not plans.host:
+    others = num_rows - (plans.cache.num_rows if plans.cache else 0)
+    if others and host_bytes and not plans.host:
         warnings.warn(
             f"host_bytes={host_bytes:,} hold no row of {file.path}: the tables of host rows take "
             f"{4 * num_rows:,} bytes, 4 for each of {num_rows:,} rows, and some for every row held, of the "
@@ -147,9 +148,9 @@ def _warn_of_empty(file: FeatureFile, plans: CachePlans, cache_bytes: int, host_
             stacklevel=3,
         )
     if num_rows and cache_bytes and not plans.cache:
-        others = f" beside {tables_bytes:,} for the tables of host rows" if tables_bytes else ""
+        beside = f" beside {tables_bytes:,} for the tables of host rows" if tables_bytes else ""
         warnings.warn(
             f"cache_bytes={cache_bytes:,} hold no row of {file.path}: a slot table takes {4 * num_rows:,} "
-            f"bytes, 4 for each of {num_rows:,} rows{others}. The cache stays empty",
+            f"bytes, 4 for each of {num_rows:,} rows{beside}. The cache stays empty",
             stacklevel=3,
         )

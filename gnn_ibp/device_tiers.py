@@ -53,9 +53,14 @@ class DeviceTiers:
         """See `TieredRows.read`. What each cache gave, and last the file."""
         file = self._file
         request = DeviceRequest.checked(self._cuda, ids, out, at, file.num_rows, file.row_type)
-        served = [Served() for _ in self._caches]
         if not len(request.ids):
-            return [*served, Served()]
+            return [Served() for _ in range(len(self._caches) + 1)]
+        if request.out.data_ptr() % file.codec.unit:
+            return self._read_aligned(request)
+        return self._read(request)
+
+    def _read(self, request: DeviceRequest) -> list[Served]:
+        served = [Served() for _ in self._caches]
         lookup = self._lookups.take(len(request.ids))
         missing = self._gather(request, lookup, served)
         for cache, tier in zip(self._caches, served, strict=True):
@@ -64,6 +69,19 @@ class DeviceTiers:
         disk = self._from_disk(missing, request.out)
         self._lookups.give_back(lookup)
         return [*served, disk]
+
+    def _read_aligned(self, request: DeviceRequest) -> list[Served]:
+        """For an `out` that begins inside of a chunk: a part of a tensor whose dtype is narrower."""
+        num_ids, row_bytes, num_out = len(request.ids), self._file.row_bytes, len(request.out)
+        if request.at is not None and not bool(((request.at >= 0) & (request.at < num_out)).all()):
+            raise _bad_places(request.at, num_out)
+        rows = self._cuda.empty(num_ids * row_bytes).view(num_ids, row_bytes)
+        served = self._read(DeviceRequest(request.ids, rows, None))
+        if request.at is None:
+            request.out.copy_(rows)
+        else:
+            request.out.index_copy_(0, request.at, rows)
+        return served
 
     def _gather(self, request: DeviceRequest, lookup: Lookup, served: Sequence[Served]) -> ops.Missing:
         """The rows of all caches that the device can read, in one launch."""
@@ -133,10 +151,14 @@ def _refuse_what_is_bad(request: DeviceRequest, found: GatherCounts, num_rows: i
     if found.bad_at >= 0:
         raise ops.bad_id(found.bad_at, int(request.ids[found.bad_at]), num_rows)
     if found.bad_target_at >= 0:
-        assert request.at is not None
-        raise bad_places(int(request.at.min()), int(request.at.max()), len(request.out))
+        assert request.at is not None, "rows of their own numbers have places"
+        raise _bad_places(request.at, len(request.out))
     if found.damaged_at >= 0:
         raise ops.damaged_row(int(request.ids[found.damaged_at]))
+
+
+def _bad_places(at: Tensor, num_out: int) -> IndexError:
+    return bad_places(int(at.min()), int(at.max()), num_out)
 
 
 def _copy_checked(source: ops.Source, slots: Ids, rows: EncodedRows) -> None:

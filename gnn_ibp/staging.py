@@ -13,6 +13,7 @@ from gnn_ibp.locked_memory import LockedMemory
 
 BUFFER_BYTES = 8 << 20
 NUM_BUFFERS = 4
+FIRST_DEVICE_BYTES = 64 << 10
 
 
 @dataclass
@@ -27,8 +28,9 @@ class StagingBuffer:
 
     def device(self, cuda: Cuda, num_bytes: int) -> Tensor:
         """uint8 (num_bytes,) device memory that goes with the buffer, for what kernels cannot read in it."""
-        if self._device is None or self._device.nbytes < num_bytes:
-            self._device = cuda.empty(num_bytes)
+        held_bytes = 0 if self._device is None else self._device.nbytes
+        if self._device is None or held_bytes < num_bytes:
+            self._device = cuda.empty(max(num_bytes, 2 * held_bytes, FIRST_DEVICE_BYTES))
         cuda.share(self._device)
         return self._device[:num_bytes]
 

@@ -111,6 +111,8 @@ def _tiers(
 ) -> HostTiers | DeviceTiers | CopiedTiers:
     """Who reads the rows."""
     if cuda is None:
+        if any(cache.device_source for cache in caches):
+            raise ValueError("a cache lies on a device, which is not given as cuda")
         return HostTiers(caches, file)
     if not decodes(file.codec):
         return CopiedTiers(HostTiers(caches, file), file, cuda)
