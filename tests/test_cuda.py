@@ -5,6 +5,7 @@ import ctypes
 import gc
 import inspect
 import mmap
+import os
 import subprocess
 import sys
 import threading
@@ -242,6 +243,26 @@ def test_memory_is_unlocked_before_it_is_unmapped_when_the_last_view_goes(gpu: p
     gc.collect()
     assert runtime.unregistered == [start] and not runtime.registered
     assert cuda._page_locked.device_pointer(start) is None
+
+
+def test_forked_child_neither_gets_nor_unlocks_the_memory(gpu: pytest.MonkeyPatch):
+    if not hasattr(mmap, "MADV_DONTFORK"):
+        pytest.skip("this system hands all memory on to forked processes")
+    runtime = Runtime()
+    pinned = Cuda(GPU, a_cupy(runtime)).pin(1 << 20)
+    start = pinned.data_ptr()
+    child = os.fork()
+    if child == 0:  # nothing but this, whatever happens
+        try:
+            del pinned
+            gc.collect()
+            ranges = [line.split()[0].split("-") for line in Path("/proc/self/maps").read_text().splitlines()]
+            mapped = any(int(first, 16) <= start < int(end, 16) for first, end in ranges)
+            os._exit(2 if mapped else 1 if runtime.unregistered else 0)
+        finally:
+            os._exit(3)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    assert pinned.fill_(1).sum() == 1 << 20
 
 
 def test_no_bytes_are_pinned_without_asking_the_driver(gpu: pytest.MonkeyPatch):

@@ -7,9 +7,9 @@
   epoch    measures an epoch of training, raw against compressed (tests/bench/bench_gpu_epoch.py --help)
 
 Every stage runs in a process of its own, with this checkout on its path: nothing is installed, and what is
-written lies below build/, apart from the extension and CuPy's cache of compiled kernels (~/.cupy). A stage
-that fails does not keep the next ones from running; the exit status tells. All of it takes about three
-minutes where there are processors enough, and is stopped after --minutes.
+written lies below build/, apart from the extension. Where tests or a measurement fail the next stages run
+still; the exit status tells. All of it takes about three minutes where there are processors enough, and is
+stopped after --minutes.
 
 It needs Python 3.11 or later with its headers (python3-dev), g++ 11 or later, and the packages torch (built
 with CUDA), cupy (14, for the same CUDA), torch-geometric, numpy, xxhash, nanobind (its sources) and pytest.
@@ -127,7 +127,8 @@ def environment(wheels: Path | None) -> dict[str, str]:
     ]
     if missing:
         raise StageError(f"missing: {', '.join(missing)}; bring them along with --wheels (see --help)")
-    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), str(unpacked)])}
+    path = os.pathsep.join([str(ROOT), str(unpacked)])
+    return {"CUPY_CACHE_DIR": str(BUILD / "cupy"), **os.environ, "PYTHONPATH": path}
 
 
 def run(command: list[str], outside: dict[str, str], deadline: float) -> None:
