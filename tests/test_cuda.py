@@ -254,10 +254,10 @@ def test_forked_child_neither_gets_nor_unlocks_the_memory(gpu: pytest.MonkeyPatc
     child = os.fork()
     if child == 0:  # nothing but this, whatever happens
         try:
-            del pinned
-            gc.collect()
             ranges = [line.split()[0].split("-") for line in Path("/proc/self/maps").read_text().splitlines()]
             mapped = any(int(first, 16) <= start < int(end, 16) for first, end in ranges)
+            del pinned
+            gc.collect()
             os._exit(2 if mapped else 1 if runtime.unregistered else 0)
         finally:
             os._exit(3)
