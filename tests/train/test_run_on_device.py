@@ -4,6 +4,7 @@ The device is the one of tests/simt: its kernels run on the CPU, over tensors of
 computes with the same kernels as in a run without a device.
 """
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,15 +13,13 @@ import pytest
 import torch
 from simt_cuda import SimtCuda
 
+from gnn_ibp.budget import parse_bytes
 from gnn_ibp.train import evaluate, loop, model
-from gnn_ibp.train.checkpoint import load_model
 from gnn_ibp.train.cli import main
 from gnn_ibp.train.config import Config
 from gnn_ibp.train.run import train
 
 NUM_NODES = 600
-ROW_BYTES = 4 * 64
-TABLE_BYTES = 4 * NUM_NODES
 
 
 @pytest.fixture(scope="module")
@@ -81,8 +80,16 @@ def test_losses_and_accuracies_are_the_cpus(
 ) -> None:
     report = train(config(root, **changes), SimtCuda())
     assert results(report) == results(on_cpu)
-    for tier, cache in report["caches"].items():
-        assert cache["bytes"] <= {"cache": 4 << 20, "host": 4 << 20}[tier]
+    assert {tier for tier, count in hits(report).items() if count} == tiers
+    budget_bytes = sum(parse_bytes(changes.get(name, 0)) for name in ("cache_bytes", "host_bytes"))
+    assert sum(cache["bytes"] for cache in report["caches"].values()) <= budget_bytes
+
+
+def test_cache_that_pinning_failed_for_changes_no_loss(root: Path, on_cpu: dict[str, Any]) -> None:
+    with pytest.warns(UserWarning, match="cannot be page-locked"):
+        report = train(config(root, cache_bytes="40KiB", host_bytes="4MiB"), SimtCuda(pin_bytes=0))
+    assert results(report) == results(on_cpu)
+    assert report["sources"]["host"]["hits"] == report["sources"]["host"]["lookups"] > 0
 
 
 @pytest.fixture
@@ -114,18 +121,31 @@ def test_run_in_torchs_operators_learns_what_the_kernels_learn(
     assert losses[0] != losses[1]  # they are other sums
 
 
+def test_report_tells_the_device_its_tiers_and_pcie(
+    root: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    cuda = SimtCuda()
+    path = tmp_path / "report.json"
+    train(config(root, cache_bytes="40KiB", host_bytes="4MiB", report=path), cuda)
+    out, report = capsys.readouterr().out, json.loads(path.read_text())
+    assert (report["settings"]["device"], report["settings"]["device_name"]) == (str(cuda.device), cuda.name)
+    assert f"device_name={cuda.name}".split()[0] in out
+    assert report["caches"].keys() == {"cache", "host"}
+    assert report["peak_device_bytes"] == cuda.peak_bytes()
+    host = report["sources"]["host"]
+    assert host["pcie_bytes"] == host["physical_bytes"] > 0
+    assert report["sources"]["cache"]["pcie_bytes"] == 0
+    assert all(epoch["sources"]["host"]["pcie_bytes"] for epoch in report["epochs"])
+    lines = [line.strip() for line in out.splitlines() if line.strip().startswith("PCIe: ")]
+    assert len(lines) == 3  # two epochs and the report
+    assert all("encoded in" in line and line.endswith("GB/s") for line in lines)
+
+
 @pytest.mark.parametrize(("device_bytes", "inference"), [(2 << 20, "sampled"), (3 << 20, "exact")])
 def test_inference_is_exact_where_the_device_has_room(root: Path, device_bytes: int, inference: str) -> None:
     """The hidden states take 2 * 256 floats for each of 600 nodes, 1.2 MB."""
     settings = config(root, no_cache=True, hidden=256, prefetch=0, epochs=1, max_batches=2)
     assert train(settings, SimtCuda(device_bytes=device_bytes))["inference"] == inference
-
-
-def test_saved_model_predicts_without_a_device(root: Path, tmp_path: Path, on_cpu: dict[str, Any]) -> None:
-    path = tmp_path / "model.pt"
-    train(config(root, save=path, cache_bytes="40KiB", host_bytes="4MiB"), SimtCuda())
-    weights = load_model(path).state_dict()
-    assert {weight.device for weight in weights.values()} == {torch.device("cpu")}
 
 
 def test_gpu_that_is_not_there_ends_the_run_in_one_line(
