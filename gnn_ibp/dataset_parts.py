@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
+from gnn_ibp.edge_stream import EdgeStream
 from gnn_ibp.graph import Graph
 from gnn_ibp.row_stream import RandomAccessRows, RowStream
 
@@ -38,7 +39,8 @@ class DatasetParts:
 
     source:        what identifies where it came from, for meta.json.
     num_nodes:     None where only the end of the first feature's blocks tells it.
-    edge_index:    integers (2, E) or a pair of (E,): sources, targets. None: no edges, or `graph` has them.
+    edge_index:    integers (2, E) or a pair of (E,): sources, targets; or an `EdgeStream`. None: no edges, or
+                   `graph` has them.
     graph:         edges that are sorted already, taken as they are; edge attributes are in their order.
     edge_perm:     where each edge of `edge_index` or `graph` stood in its own source, where known.
     labels:        (num_nodes,), integers or floats with NaN for none; negative is none as well.
@@ -72,13 +74,18 @@ class DatasetParts:
         """Of the source: before reverse edges are added and duplicates removed."""
         if self.graph is not None:
             return self.graph.num_edges
+        if isinstance(self.edge_index, EdgeStream):
+            return self.edge_index.num_edges
         return 0 if self.edge_index is None else len(self.edge_index[0])
 
     def edges_bytes(self, undirected: bool) -> int:
         """About the memory that sorting the edges takes; they lie in memory themselves."""
         if self.graph is not None or self.edge_index is None:
             return 0
-        given = sum(ends.nbytes for ends in self.edge_index)
+        if isinstance(self.edge_index, EdgeStream):
+            given = 2 * self.num_edges * self.edge_index.dtype.itemsize
+        else:
+            given = sum(ends.nbytes for ends in self.edge_index)
         return int(given) + self.num_edges * (1 + undirected) * 24 + 8 * (self.num_nodes or 0)
 
     def disk_bytes(self) -> int | None:

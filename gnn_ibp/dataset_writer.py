@@ -125,9 +125,7 @@ class _Conversion:
 
     def _write_edges(self, num_nodes: int) -> int:
         parts = self._parts
-        given_edges = parts.graph.num_edges if parts.graph else 0
-        if parts.edge_index is not None:
-            given_edges = len(parts.edge_index[0])
+        given_edges = parts.num_edges
         for name, count in (
             *((name, rows.num_rows) for name, rows in parts.edge_features.items()),
             *((name, len(array)) for name, array in parts.edge_arrays.items()),

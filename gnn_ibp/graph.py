@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import torch
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from gnn_ibp import ops
+from gnn_ibp.edge_stream import as_edge_stream, collect_edges
 from gnn_ibp.errors import FormatError
 from gnn_ibp.npy import read_npy
 
@@ -131,7 +131,7 @@ def build_csc(edge_index: Any, num_nodes: int, undirected: bool = False, dedup: 
     """Sorts edges by destination, and by source within one destination.
 
     edge_index: (2, E) or a pair of (E,): sources, destinations; NumPy or torch, int32 or int64, in memory or
-        memory-mapped.
+        memory-mapped; or an `EdgeStream`, which is read into memory.
     undirected: adds the reverse of every edge and removes duplicates. A reverse edge has the `perm` of the
         edge it reverses.
     dedup: keeps one of several edges with the same ends, the first; a given one before a reverse one.
@@ -144,28 +144,10 @@ def build_csc(edge_index: Any, num_nodes: int, undirected: bool = False, dedup: 
     """
     if num_nodes < 0:
         raise ValueError(f"num_nodes is {num_nodes}, it must not be negative")
-    if hasattr(edge_index, "shape") and (len(edge_index.shape) != 2 or edge_index.shape[0] != 2):
-        raise ValueError(f"edge_index has shape {tuple(edge_index.shape)}, wanted is (2, num_edges)")
-    if len(edge_index) != 2:
-        raise ValueError(f"edge_index has {len(edge_index)} parts, wanted are sources and destinations")
-    src, dst = (_edge_ends(ends) for ends in edge_index)
-    if len(src) != len(dst):
-        raise ValueError(f"edge_index has {len(src)} sources and {len(dst)} destinations")
-    if src.dtype != dst.dtype:
-        src, dst = src.astype(np.int64), dst.astype(np.int64)
+    edges = collect_edges(as_edge_stream(edge_index))
+    src, dst = np.ascontiguousarray(edges.src), np.ascontiguousarray(edges.dst)
     arrays = ops.build_csc(src, dst, num_nodes, undirected, dedup or undirected)
     return BuiltGraph(Graph(arrays.indptr, arrays.indices), arrays.perm)
-
-
-def _edge_ends(ends: ArrayLike | torch.Tensor) -> Indices:
-    array = ends.detach().cpu().numpy() if isinstance(ends, torch.Tensor) else np.asarray(ends)
-    if array.size == 0 and array.dtype == np.float64:  # what an empty list becomes
-        array = array.astype(np.int64)
-    if array.dtype not in (np.int32, np.int64) or not array.dtype.isnative:
-        raise TypeError(f"edge_index holds {array.dtype.str} values, wanted are native int32 or int64")
-    if array.ndim != 1:
-        raise ValueError(f"edge_index holds ends of shape {array.shape}, wanted is (num_edges,)")
-    return np.ascontiguousarray(array)
 
 
 def _check_array(name: str, array: NDArray[Any], dtypes: tuple[type, ...]) -> None:

@@ -30,8 +30,12 @@ class RowStream(Protocol):
     @property
     def row_type(self) -> RowType: ...
 
-    def blocks(self) -> Iterator[Rows]:
-        """All rows in order, a few MiB at a time."""
+    def blocks(self, first_row: int = 0) -> Iterator[Rows]:
+        """The rows from number `first_row` on, in order, a few MiB at a time.
+
+        From where a block of all rows begins, the same blocks come. A stream that cannot be entered in the
+        middle reads what lies before and leaves it out, see `skip_rows`.
+        """
 
     def sample(self, seed: int) -> Rows:
         """Rows to fit a codec on, drawn with `seed`: at most `SAMPLE_BYTES`. To be called before `blocks`."""
@@ -48,6 +52,14 @@ class RandomAccessRows(RowStream, Protocol):
 def block_rows(row_type: RowType) -> int:
     """Rows of a block of about `BLOCK_BYTES`."""
     return max(1, min(BLOCK_BYTES // max(1, row_type.row_bytes), 1 << 20))
+
+
+def skip_rows(blocks: Iterable[Rows], first_row: int) -> Iterator[Rows]:
+    """`blocks` without the first `first_row` rows."""
+    for block in blocks:
+        if first_row < len(block):
+            yield block[first_row:]
+        first_row = max(0, first_row - len(block))
 
 
 def sample_by_pass(stream: RowStream, num_rows: int, seed: int) -> Rows:
@@ -88,9 +100,9 @@ class ArrayRows:
     def row_type(self) -> RowType:
         return RowType.of(self.rows)
 
-    def blocks(self) -> Iterator[Rows]:
+    def blocks(self, first_row: int = 0) -> Iterator[Rows]:
         step = block_rows(self.row_type)
-        for first in range(0, self.num_rows, step):
+        for first in range(first_row, self.num_rows, step):
             yield self.rows[first : first + step]
 
     def sample(self, seed: int) -> Rows:
@@ -122,7 +134,10 @@ class IteratedRows:
         ids = fit_sample_ids(held, self.row_type.row_bytes, seed)
         return ArrayRows(concatenate(self._leading)).take(ids)
 
-    def blocks(self) -> Iterator[Rows]:
+    def blocks(self, first_row: int = 0) -> Iterator[Rows]:
+        return skip_rows(self._all_blocks(), first_row)
+
+    def _all_blocks(self) -> Iterator[Rows]:
         while self._leading:
             yield from ArrayRows(self._leading.pop(0)).blocks()
         while (block := self._next()) is not None:
@@ -157,9 +172,9 @@ class TakenRows:
     def row_type(self) -> RowType:
         return self.rows.row_type
 
-    def blocks(self) -> Iterator[Rows]:
+    def blocks(self, first_row: int = 0) -> Iterator[Rows]:
         step = block_rows(self.row_type)
-        for first in range(0, len(self.ids), step):
+        for first in range(first_row, len(self.ids), step):
             yield self.rows.take(self.ids[first : first + step])
 
     def sample(self, seed: int) -> Rows:

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gnn_ibp.row_stream import Rows, block_rows, sample_by_pass
+from gnn_ibp.row_stream import Rows, block_rows, sample_by_pass, skip_rows
 from gnn_ibp.row_type import RowType, dtype_name
 
 
@@ -45,7 +45,10 @@ class SparseRows:
     def num_rows(self) -> int:
         return len(self.indptr) - 1
 
-    def blocks(self) -> Iterator[Rows]:
+    def blocks(self, first_row: int = 0) -> Iterator[Rows]:
+        return skip_rows(self._all_blocks(), first_row)
+
+    def _all_blocks(self) -> Iterator[Rows]:
         step = block_rows(self.row_type)
         entries = self.open_entries()
         for first in range(0, self.num_rows, step):

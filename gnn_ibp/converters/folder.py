@@ -15,6 +15,7 @@ from gnn_ibp.dataset_meta import EDGE, NODE
 from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.graph import Graph
+from gnn_ibp.row_stream import Rows, skip_rows
 from gnn_ibp.row_type import RowType
 
 
@@ -32,8 +33,8 @@ class FileRows:
     def row_type(self) -> RowType:
         return self.file.row_type
 
-    def blocks(self) -> Iterator[Tensor]:
-        return self.file.decoded_blocks()
+    def blocks(self, first_row: int = 0) -> Iterator[Rows]:
+        return skip_rows(self.file.decoded_blocks(), first_row)
 
     def sample(self, seed: int) -> Tensor:
         return self.take(fit_sample_ids(self.num_rows, self.row_type.row_bytes, seed))

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from gnn_ibp.converters.zip_arrays import ZipArray, ZipArrays
 from gnn_ibp.dataset_parts import DatasetParts
 from gnn_ibp.errors import FormatError, unknown_name
-from gnn_ibp.row_stream import Rows, RowStream, block_rows, sample_by_pass
+from gnn_ibp.row_stream import Rows, RowStream, block_rows, sample_by_pass, skip_rows
 from gnn_ibp.row_type import RowType
 from gnn_ibp.sparse_rows import SparseRows, check_indptr
 
@@ -135,7 +135,10 @@ class ZipRows:
         except TypeError as error:
             raise FormatError(f"{array.where}: {error}") from error
 
-    def blocks(self) -> Iterator[Rows]:
+    def blocks(self, first_row: int = 0) -> Iterator[Rows]:
+        return skip_rows(self._all_blocks(), first_row)
+
+    def _all_blocks(self) -> Iterator[Rows]:
         array, step, num_rows = self._open(), block_rows(self.row_type), self.num_rows
         for first in range(0, num_rows, step):
             yield array.take(min(step, num_rows - first))

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnn_ibp.dataset_parts import DatasetParts
-from gnn_ibp.row_stream import Rows
+from gnn_ibp.row_stream import Rows, skip_rows
 from gnn_ibp.row_type import RowType
 
 VERSION = 1
@@ -140,9 +140,13 @@ class WordVectorRows:
     def num_rows(self) -> int:
         return len(self.labels)
 
-    def blocks(self) -> Iterator[Rows]:
+    def blocks(self, first_row: int = 0) -> Iterator[Rows]:
+        first_block, rest = divmod(first_row, ROWS_PER_BLOCK)
+        return skip_rows(self._blocks_from(first_block), rest)
+
+    def _blocks_from(self, first_block: int) -> Iterator[Rows]:
         means, spread = self._columns()
-        for block in range(-(-self.num_rows // ROWS_PER_BLOCK)):
+        for block in range(first_block, -(-self.num_rows // ROWS_PER_BLOCK)):
             yield self._block(block, means, spread)
 
     def sample(self, seed: int) -> Rows:
