@@ -11,6 +11,7 @@ import torch
 from lazy_cuda import LazyCuda
 from watched_cuda import WatchedCuda, address
 
+from gnn_ibp import staged_rows
 from gnn_ibp.errors import FormatError
 from gnn_ibp.feature_store import FeatureStore
 from gnn_ibp.loader import Loader
@@ -220,6 +221,16 @@ def test_nothing_is_taken_before_the_device_has_made_it(dataset, expected, tiers
     for epoch in expected:
         assert all(same(got, want) for got, want in zip(loader, epoch, strict=True))
     assert (cuda.num_put_off > 0) == (prefetch > 0)
+
+
+@pytest.mark.parametrize("pin_bytes", [None, 0, 16 << 10])
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_rows_of_the_disk_pass_through_few_small_buffers_unharmed(dataset, expected, pin_bytes, monkeypatch):
+    monkeypatch.setattr(staged_rows, "BUFFER_BYTES", 4 << 10)  # a minibatch takes more than there are
+    store = FeatureStore(dataset, LazyCuda(pin_bytes=pin_bytes), cache_bytes=0, host_bytes=0)
+    loader = make(store, prefetch=3, num_threads=2)
+    for epoch in expected:
+        assert all(same(got, want) for got, want in zip(loader, epoch, strict=True))
 
 
 def test_batch_that_is_taken_on_a_side_stream_is_complete_there(dataset, expected):
