@@ -50,8 +50,7 @@ class PageLockedMemory:
         self._device_starts[start, start + memory.nbytes] = int(
             self._runtime.pointerGetAttributes(start).devicePointer
         )
-        # `memory` goes before `pages` does, which it holds: the lock is gone when the pages are unmapped
-        unlock = weakref.finalize(memory, self._unlock, start, start + memory.nbytes, os.getpid())
+        unlock = weakref.finalize(memory, self._unlock, start, start + memory.nbytes, os.getpid(), pages)
         unlock.atexit = False  # the end of the process unlocks; CUDA may be gone by then
         return torch.from_numpy(memory)[:num_bytes]
 
@@ -62,7 +61,8 @@ class PageLockedMemory:
                 return device_start + address - start
         return None
 
-    def _unlock(self, start: int, end: int, owner: int) -> None:
+    def _unlock(self, start: int, end: int, owner: int, pages: mmap.mmap) -> None:
+        """`pages` come along so that they are unmapped after this, though their last user is gone."""
         if os.getpid() != owner:  # a forked child has neither the memory nor CUDA
             return
         self._device_starts.pop((start, end), None)

@@ -4,7 +4,7 @@ import copy
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
@@ -13,11 +13,13 @@ from torch.nn.functional import cross_entropy
 from gnn_ibp.loader import Loader
 from gnn_ibp.progress import progress
 from gnn_ibp.tiers import Stats, subtract
-from gnn_ibp.train.config import Config
 from gnn_ibp.train.evaluate import sampled_accuracy
 from gnn_ibp.train.loss_sum import LossSum, look_every
 from gnn_ibp.train.model import GraphSAGE
 from gnn_ibp.train.pace import Pace
+
+if TYPE_CHECKING:  # the loop itself needs no library for command lines
+    from gnn_ibp.train.config import Config
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,7 @@ class Epoch:
         return asdict(self)
 
 
-def fit(model: GraphSAGE, loader: Loader, val_loader: Loader | None, config: Config) -> Iterator[Epoch]:
+def fit(model: GraphSAGE, loader: Loader, val_loader: Loader | None, config: "Config") -> Iterator[Epoch]:
     """Trains `model`, an epoch per step of this iterator; at its end the model has the best weights.
 
     Best are those of the highest validation accuracy, the earliest of equals; without validation the last.
