@@ -5,7 +5,8 @@ import gc
 import numpy as np
 import pytest
 import torch
-from simt_cuda import PAGE_BYTES, SimtCuda
+from kernel_launch import LaunchError, Options, Readable
+from simt_cuda import PAGE_BYTES, Launched, SimtCuda
 
 from gnn_ibp.cuda import PinError
 
@@ -51,3 +52,28 @@ def test_copy_moves_bytes_between_dtypes_and_refuses_other_sizes() -> None:
     assert target.tolist() == [1 << 32, 2 | 3 << 32]
     with pytest.raises(ValueError, match="target has 16 bytes, source has 3"):
         cuda.copy(target, torch.zeros(3, dtype=torch.uint8))
+
+
+@pytest.mark.parametrize("sanitizer", [None, "address"])
+def test_launches_run_and_are_noted_with_their_stream(sanitizer: str | None) -> None:
+    cuda = SimtCuda(Options(order="random"), sanitizer=sanitizer)
+    rows, out = torch.arange(64, dtype=torch.uint8), torch.zeros(32, dtype=torch.uint8)
+    scalars = [np.int64(2), np.int64(2), np.int32(1)]  # two rows of a unit, every other unit
+    with cuda.stream() as stream:
+        cuda.launch("read_lines", "read_lines", 1, 32, [rows, None, *scalars, out])
+    assert out.tolist() == [*range(16), *range(32, 48)]
+    assert cuda.launches == [Launched("read_lines", "read_lines", 1, 32, stream)]
+
+
+def test_prepared_arguments_are_what_the_kernel_gets() -> None:
+    cuda = SimtCuda(sanitizer="address")
+    rows, out = torch.zeros(64, dtype=torch.uint8), torch.zeros(32, dtype=torch.uint8)
+    arguments = [rows, None, np.int64(2), np.int64(2), np.int32(1), out]
+
+    def run(*ranges: tuple[int, int]) -> None:
+        cuda.prepare = lambda kernel, arguments: [Readable(rows, ranges), *arguments[1:]]
+        cuda.launch("read_lines", "read_lines", 1, 32, arguments)
+
+    run((0, 16), (32, 48))
+    with pytest.raises(LaunchError, match="use-after-poison"):
+        run((0, 16), (32, 40))
