@@ -1,24 +1,20 @@
-"""The kernels of one file under a sanitizer, each launch in a process of its own."""
+"""The kernels of one file under a sanitizer, which must own its process: launches go to a child."""
 
-import os
 import struct
-import subprocess
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 from host_build import KERNELS, build
 from kernel_launch import Argument, LaunchError, Options, Readable, Undefined, buffer_bytes
+from launch_child import LaunchChild
 from numpy.typing import NDArray
-
-LIMIT_S = 120  # a launch that takes longer does not end
 
 SCALAR, BUFFER, UNDEFINED, NULL_POINTER, SAME_AS = range(5)  # as in simt_main.cpp
 
 
 class SanitizedModule:
-    """As HostModule, but buffers are copied to exact-size heap blocks of a child process, and back.
+    """As HostModule, but buffers are copied to heap blocks of exactly their size in a child, and back.
 
     sanitizer: a key of host_build.SANITIZERS. A buffer given twice is one buffer in the child; buffers that
     overlap otherwise are refused.
@@ -26,8 +22,9 @@ class SanitizedModule:
 
     def __init__(self, source: Path, sanitizer: str, kernels: Path = KERNELS) -> None:
         self._sanitizer = sanitizer
-        self._build = build(source, sanitizer, kernels)
-        self.kernels = self._build.kernels
+        made = build(source, sanitizer, kernels)
+        self.kernels = made.kernels
+        self._child = LaunchChild(made.path, made.environment)
 
     def launch(
         self,
@@ -40,37 +37,18 @@ class SanitizedModule:
         """Run `grid` blocks of `block` threads. Raises LaunchError with the sanitizer's report."""
         head = struct.pack("=64s2I5i", kernel.encode(), grid, block, *options.words())
         head += struct.pack("=QQ", options.dynamic_shared_bytes, len(arguments))
-        with tempfile.TemporaryDirectory() as folder:
-            launch, results = Path(folder) / "launch.in", Path(folder) / "launch.out"
-            with launch.open("wb") as file:
-                file.write(head)
-                buffers: dict[int, tuple[int, NDArray[np.uint8]]] = {}
-                for i, argument in enumerate(arguments):
-                    for part in _encode(i, argument, buffers):
-                        file.write(part)
-            try:
-                done = subprocess.run(
-                    [self._build.path, launch, results],
-                    capture_output=True,
-                    text=True,
-                    errors="replace",
-                    timeout=LIMIT_S,
-                    env={**os.environ, **self._build.environment},
-                )
-            except subprocess.TimeoutExpired:
-                raise LaunchError(f"[{self._sanitizer}] {kernel} still runs after {LIMIT_S} s") from None
-            if done.returncode:
-                raise LaunchError(f"[{self._sanitizer}] exit {done.returncode}\n{done.stderr[:6000]}")
-            with results.open("rb") as file:
-                for _, buffer in buffers.values():
-                    if buffer.flags.writeable:
-                        file.readinto(buffer)
-                    else:
-                        file.seek(buffer.nbytes, os.SEEK_CUR)
+        buffers: dict[int, tuple[int, NDArray[np.uint8]]] = {}
+        parts = [part for i, argument in enumerate(arguments) for part in _encode(i, argument, buffers)]
+        try:
+            self._child.run([head, *parts], [buffer for _, buffer in buffers.values()])
+        except LaunchError as error:
+            raise LaunchError(f"{kernel} under sanitizer {self._sanitizer}: {error}") from None
 
 
-def _encode(i: int, argument: Argument, buffers: dict[int, tuple[int, NDArray[np.uint8]]]) -> list[bytes]:
-    """The bytes of argument i in the launch file; adds its buffer to `buffers`, keyed by address."""
+def _encode(
+    i: int, argument: Argument, buffers: dict[int, tuple[int, NDArray[np.uint8]]]
+) -> list[bytes | memoryview]:
+    """The bytes of argument i in the request; adds its buffer to `buffers`, keyed by address."""
     if argument is None:
         return [struct.pack("=QQQ", NULL_POINTER, 0, 0)]
     if isinstance(argument, np.generic):

@@ -1,10 +1,10 @@
-// Runs one launch that sanitized_module.py wrote to a file: a sanitizer must own its process, and every
-// buffer here is a heap block of exactly its size.
+// Runs the launches that sanitized_module.py asks for on standard input: a sanitizer must own its process,
+// and every buffer here is a heap block of exactly its size. The process ends at the first failure.
 //
-//   launch.in  := kernel name (64 bytes), grid, block (uint32), options (5 x int32), dynamic shared bytes,
-//                 number of arguments (uint64), arguments
-//   argument   := kind, bytes, number of ranges (uint64), ranges (begin, end: uint64 each), bytes of kind 0,
-//   1 launch.out := the buffers' bytes, in order
+//   request  := kernel name (64 bytes), grid, block (uint32), options (5 x int32), dynamic shared bytes,
+//               number of arguments (uint64), arguments
+//   argument := kind, bytes, number of ranges (uint64), ranges (begin, end: uint64 each), bytes of kind 0, 1
+//   answer   := "+", the buffers' bytes, in order
 #include <dlfcn.h>
 
 #include <cstdint>
@@ -31,7 +31,7 @@ void __msan_poison(const volatile void*, size_t);
 namespace {
 
 enum Kind : uint64_t { SCALAR, BUFFER, UNDEFINED, NULL_POINTER, SAME_AS };  // SAME_AS: bytes is an argument
-enum Exit { BAD_FILE = 2, LAUNCH_FAILED = 3, UNDEFINED_RESULT = 4 };
+enum Exit { BAD_REQUEST = 2, LAUNCH_FAILED = 3, UNDEFINED_RESULT = 4 };
 
 struct Argument {
   uint64_t kind, bytes, num_ranges;
@@ -44,29 +44,29 @@ struct Argument {
   exit(code);
 }
 
-void read_exactly(void* to, size_t bytes, FILE* file) {
-  if (bytes && fread(to, 1, bytes, file) != bytes) quit(BAD_FILE, "the launch file is cut short");
+void receive(void* to, size_t bytes) {
+  if (bytes && fread(to, 1, bytes, stdin) != bytes) quit(BAD_REQUEST, "the request is cut short");
 }
 
-Argument read_argument(FILE* file, int fill, const std::vector<Argument>& earlier) {
+Argument receive_argument(int fill, const std::vector<Argument>& earlier) {
   Argument argument;
-  read_exactly(&argument.kind, 3 * sizeof(uint64_t), file);
+  receive(&argument.kind, 3 * sizeof(uint64_t));
   argument.ranges.resize(2 * argument.num_ranges);
-  read_exactly(argument.ranges.data(), argument.ranges.size() * sizeof(uint64_t), file);
+  receive(argument.ranges.data(), argument.ranges.size() * sizeof(uint64_t));
   if (argument.kind == NULL_POINTER) return argument;
   if (argument.kind == SAME_AS) {
     argument.value = earlier.at(argument.bytes).value;
     return argument;
   }
   const size_t bytes = argument.bytes;
-  if (posix_memalign(&argument.value, 256, bytes ? bytes : 1)) quit(BAD_FILE, "out of memory");
+  if (posix_memalign(&argument.value, 256, bytes ? bytes : 1)) quit(BAD_REQUEST, "out of memory");
   if (argument.kind == UNDEFINED) {
     memset(argument.value, fill, bytes);
 #ifdef SIMT_MSAN
     __msan_poison(argument.value, bytes);
 #endif
   } else {
-    read_exactly(argument.value, bytes, file);
+    receive(argument.value, bytes);
   }
 #ifdef SIMT_ASAN
   char* buffer = static_cast<char*>(argument.value);
@@ -78,7 +78,7 @@ Argument read_argument(FILE* file, int fill, const std::vector<Argument>& earlie
   return argument;
 }
 
-void write_buffer(const Argument& argument, size_t number, FILE* file) {
+void send_buffer(const Argument& argument, size_t number) {
 #ifdef SIMT_ASAN
   __asan_unpoison_memory_region(argument.value, argument.bytes);
 #endif
@@ -90,7 +90,7 @@ void write_buffer(const Argument& argument, size_t number, FILE* file) {
   }
 #endif
   (void)number;
-  fwrite(argument.value, 1, argument.bytes, file);
+  fwrite(argument.value, 1, argument.bytes, stdout);
 }
 
 void check_signature(const char* kernel, const std::vector<Argument>& arguments) {
@@ -110,27 +110,21 @@ void check_signature(const char* kernel, const std::vector<Argument>& arguments)
   }
 }
 
-}  // namespace
+bool is_buffer(const Argument& argument) { return argument.kind == BUFFER || argument.kind == UNDEFINED; }
 
-int main(int argc, char** argv) {
-  FILE* file = argc == 3 ? fopen(argv[1], "rb") : nullptr;
-  if (!file) quit(BAD_FILE, "usage: launch.in launch.out");
-  char kernel[64];
+void run_launch(const char* kernel) {
   uint32_t grid_and_block[2];
   int32_t options[5];
   uint64_t dynamic_bytes, num_arguments;
-  read_exactly(kernel, sizeof kernel, file);
-  read_exactly(grid_and_block, sizeof grid_and_block, file);
-  read_exactly(options, sizeof options, file);
-  read_exactly(&dynamic_bytes, sizeof dynamic_bytes, file);
-  read_exactly(&num_arguments, sizeof num_arguments, file);
+  receive(grid_and_block, sizeof grid_and_block);
+  receive(options, sizeof options);
+  receive(&dynamic_bytes, sizeof dynamic_bytes);
+  receive(&num_arguments, sizeof num_arguments);
   std::vector<Argument> arguments;
-  for (uint64_t i = 0; i < num_arguments; i++)
-    arguments.push_back(read_argument(file, options[2], arguments));
-  fclose(file);
+  for (uint64_t i = 0; i < num_arguments; i++) arguments.push_back(receive_argument(options[2], arguments));
 
   const auto call = (void (*)(void**))dlsym(RTLD_DEFAULT, (std::string("simt_call_") + kernel).c_str());
-  if (!call) quit(BAD_FILE, std::string("there is no kernel ") + kernel);
+  if (!call) quit(BAD_REQUEST, std::string("there is no kernel ") + kernel);
   check_signature(kernel, arguments);
   std::vector<void*> values;
   for (Argument& argument : arguments) {
@@ -140,10 +134,19 @@ int main(int argc, char** argv) {
   if (simt_launch(call, grid_and_block[0], grid_and_block[1], dynamic_bytes, values.data())) {
     quit(LAUNCH_FAILED, simt_error());
   }
-  FILE* out = fopen(argv[2], "wb");
-  if (!out) quit(BAD_FILE, "the results cannot be written");
+  fputc('+', stdout);
   for (size_t i = 0; i < arguments.size(); i++) {
-    if (arguments[i].kind == BUFFER || arguments[i].kind == UNDEFINED) write_buffer(arguments[i], i, out);
+    if (is_buffer(arguments[i])) send_buffer(arguments[i], i);
   }
-  return fclose(out);
+  fflush(stdout);
+  for (const Argument& argument : arguments) {
+    if (argument.kind != SAME_AS) free(argument.value);
+  }
+}
+
+}  // namespace
+
+int main() {
+  char kernel[64];
+  while (fread(kernel, 1, sizeof kernel, stdin) == sizeof kernel) run_launch(kernel);
 }

@@ -1,9 +1,11 @@
 """What a launch in this process can be asked: which bytes it read, and buffers and grids of any size."""
 
+import multiprocessing
 import resource
 from functools import cache
 from pathlib import Path
 
+import launch_child
 import numpy as np
 import pytest
 import torch
@@ -105,3 +107,31 @@ def test_sanitized_buffers_come_back_and_repeated_ones_are_one() -> None:
     assert data[0] == 4 + 8 + 12
     with pytest.raises(LaunchError, match="argument 2 overlaps argument 0"):
         module.launch("read_units", 1, 1, [data, np.zeros(1, np.int64), data[4:]])
+
+
+def test_child_serves_again_after_a_fault_and_in_a_forked_process() -> None:
+    module = SanitizedModule(SOURCE, "address")
+    to = np.zeros(4, np.uint64)
+
+    def write(at: int) -> None:
+        module.launch("write_far", 1, 1, [to, np.int64(at), np.uint64(5)])
+
+    write(3)
+    for _ in range(2):
+        with pytest.raises(LaunchError, match=r"(?s)write_far under sanitizer address: exit 1.*overflow"):
+            write(4)
+    write(1)
+    assert to.tolist() == [0, 5, 0, 5]
+    forked = multiprocessing.get_context("fork").Process(target=write, args=(0,))
+    forked.start()
+    forked.join()
+    assert forked.exitcode == 0
+    write(2)
+    assert to.tolist() == [0, 5, 5, 5]
+
+
+def test_launch_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch_child, "LIMIT_S", 0.3)
+    module = SanitizedModule(SOURCE, "address")
+    with pytest.raises(LaunchError, match=r"wait_for under sanitizer address: still runs after 0.3 s"):
+        module.launch("wait_for", 1, 1, [np.zeros(1, np.uint32)])

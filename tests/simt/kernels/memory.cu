@@ -18,3 +18,8 @@ extern "C" __global__ void write_far(uint64_t* to, int64_t at, uint64_t value) {
 }
 
 extern "C" __global__ void count_blocks(uint32_t* counts) { atomicAdd(&counts[blockIdx.x], 1u); }
+
+extern "C" __global__ void wait_for(uint32_t* flag) {
+  while (!atomicAdd(flag, 0u)) {
+  }
+}
