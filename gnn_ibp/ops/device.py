@@ -6,7 +6,7 @@ for the device.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,21 +27,20 @@ SLAB_ALIGN = 32
 
 _LANE_BYTES = 16  # of a decoded row, that a lane makes at once
 _MAX_TILE = 32  # ids that a warp takes at once
-_SHORT_WARPS, _LONG_WARPS = 8, 4  # in a block
-_WARPS_PER_PROCESSOR = 24  # that run at once
-_ROUNDS = 4  # of blocks, that a processor goes through at most
 
 
 @dataclass(frozen=True)
 class DeviceKernel:
     """The kernel that decodes a codec's rows: function `kernel` of kernels/cuda/MODULE.cu.
 
-    table: uint32, the codec's parameters as the kernel reads them, to be brought to the device.
+    table:      uint32, the codec's parameters as the kernel reads them, to be brought to the device.
+    head_bytes: what an encoded row begins with, and what tells its size.
     """
 
     module: str
     kernel: str
     table: NDArray[np.uint32]
+    head_bytes: int
 
 
 class DeviceCodec(Protocol):
@@ -183,7 +182,8 @@ def ibp_kernel(mask: NDArray[np.unsignedinteger], bitval: NDArray[np.unsignedint
     table = np.frombuffer(b"".join(part.tobytes() for part in parts), np.uint32)
     shape = "long" if row_bytes > 32 * _LANE_BYTES else f"x{32 // lanes}"
     module = f"gather_decode_w{8 * unit}"
-    return DeviceKernel(module, f"{module}_{shape}", table)
+    head_bytes = -(-len(mask) // (8 * unit)) * unit
+    return DeviceKernel(module, f"{module}_{shape}", table, head_bytes)
 
 
 def launch_gather_decode(
@@ -217,23 +217,19 @@ def launch_gather_decode(
     if n == 0:
         return
     row_bytes, num_out = codec.row_bytes, out.shape[0]
-    is_long = row_bytes > 32 * _LANE_BYTES
-    warps = _LONG_WARPS if is_long else _SHORT_WARPS
-    tile = _tile_rows(n, cuda.num_processors, 32 // _lanes(row_bytes))
-    blocks = -(-n // (tile * warps))
-    most_blocks = cuda.num_processors * _ROUNDS * (_WARPS_PER_PROCESSOR // warps)
+    blocks = _blocks(n, cuda.num_processors, row_bytes, codec.unit)
     given = [*sources, None, None][:MAX_SOURCES]
     arguments = [
-        *(table, np.uint32(row_bytes), ids, np.int64(n), np.uint64(num_rows), at, out, np.uint64(num_out)),
-        *(np.uint32(tile), missing_ids, missing_at, counts),
+        *(table, np.uint32(row_bytes), np.uint32(device_kernel.head_bytes), np.uint32(blocks.tile)),
+        *(ids, np.int64(n), np.uint64(num_rows), at),
+        *(out, np.uint64(num_out), np.uint32(_store_bytes(out)), missing_ids, missing_at, counts),
         *(
             argument
             for source in given
             for argument in (source.arguments(codec.unit) if source else _NO_SOURCE)
         ),
     ]
-    grid, block = min(blocks, most_blocks), 32 * warps
-    cuda.launch(device_kernel.module, device_kernel.kernel, grid, block, arguments)
+    cuda.launch(device_kernel.module, device_kernel.kernel, blocks.num, 32 * blocks.warps, arguments)
 
 
 def _check(codec: DeviceCodec, n: int, num_sources: int, out: Tensor, at: Tensor | None) -> None:
@@ -256,10 +252,30 @@ def _lanes(row_bytes: int) -> int:
     return next((lanes for lanes in (8, 16) if row_bytes <= lanes * _LANE_BYTES), 32)
 
 
-def _tile_rows(n: int, num_processors: int, rows_at_once: int) -> int:
-    """Ids that a warp takes at once: many, but so few that all processors have some; a power of two."""
-    even_share = n // (num_processors * _WARPS_PER_PROCESSOR)
-    return max(rows_at_once, min(_MAX_TILE, 1 << max(0, even_share.bit_length() - 1)))
+class _Blocks(NamedTuple):
+    """How a launch is spread: blocks, warps in each, ids that a warp takes at once."""
+
+    num: int
+    warps: int
+    tile: int
+
+
+def _blocks(n: int, num_processors: int, row_bytes: int, unit: int) -> _Blocks:
+    """At most as many blocks as run at once; all warps take about as many ids, in as few tiles as can be."""
+    lanes = _lanes(row_bytes)
+    is_long = row_bytes > lanes * _LANE_BYTES
+    warps, per_processor = (4, 5) if is_long else (8, 2 if unit == 8 else 3)  # as their registers allow
+    at_once = num_processors * per_processor * warps
+    rounds = -(-n // (at_once * _MAX_TILE))
+    rows_at_once = 32 // lanes
+    tile = -(-n // (at_once * rounds * rows_at_once)) * rows_at_once
+    return _Blocks(min(-(-n // (tile * warps)), num_processors * per_processor), warps, tile)
+
+
+def _store_bytes(out: Tensor) -> int:
+    """The largest power of two, up to a lane's bytes, that divides the address of every row of `out`."""
+    bits = out.data_ptr() | out.shape[1] | _LANE_BYTES
+    return bits & -bits
 
 
 def _popcount(words: NDArray[np.unsignedinteger]) -> NDArray[np.uint8]:

@@ -17,11 +17,11 @@
       const uint16_t *s##_sizes16, const uint32_t *s##_sizes32, const int32_t *s##_slot_of, \
       uint64_t s##_slab_bytes, uint64_t s##_num_rows, uint32_t s##_align
 
-#define GATHER_PARAMETERS                                                                           \
-  const uint8_t *table, uint32_t row_bytes, const int64_t *ids, int64_t num_ids, uint64_t num_rows, \
-      const int64_t *at, uint8_t *out, uint64_t num_out, uint32_t tile_rows, int64_t *missing_ids,  \
-      int64_t *missing_at, unsigned long long *counts, GATHER_SOURCE_PARAMETERS(a),                 \
-      GATHER_SOURCE_PARAMETERS(b)
+#define GATHER_PARAMETERS                                                                                \
+  const uint8_t *table, uint32_t row_bytes, uint32_t head_bytes, uint32_t tile_rows, const int64_t *ids, \
+      int64_t num_ids, uint64_t num_rows, const int64_t *at, uint8_t *out, uint64_t num_out,             \
+      uint32_t store_bytes, int64_t *missing_ids, int64_t *missing_at, unsigned long long *counts,       \
+      GATHER_SOURCE_PARAMETERS(a), GATHER_SOURCE_PARAMETERS(b)
 
 #define GATHER_SOURCE(s)                                                                                   \
   RowSource {                                                                                              \
@@ -29,10 +29,8 @@
         s##_align                                                                                          \
   }
 
-#define GATHER_ROWS(Rows, W, LANES)                                                \
-  const Ibp<W, LANES> codec(table, row_bytes);                                     \
-  const RowShape shape = {row_bytes, Ibp<W, LANES>::head_bytes(row_bytes), W / 8}; \
-  const Request request = {ids,     num_ids,   num_rows,    at,         out,       \
-                           num_out, tile_rows, missing_ids, missing_at, counts};   \
-  Rows<Ibp<W, LANES>>(codec, shape, store_bytes(out, row_bytes))                   \
-      .run(request, GATHER_SOURCE(a), GATHER_SOURCE(b))
+#define GATHER_ROWS(Rows, W, LANES)                                                                          \
+  const RowShape shape = {row_bytes, head_bytes, W / 8};                                                     \
+  const Ibp<W, LANES> codec(table, shape);                                                                   \
+  const Request request = {ids, num_ids, num_rows, at, num_out, tile_rows, missing_ids, missing_at, counts}; \
+  Rows<Ibp<W, LANES>>(codec, shape, out, store_bytes).run(request, GATHER_SOURCE(a), GATHER_SOURCE(b))

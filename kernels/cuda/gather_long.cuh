@@ -29,9 +29,11 @@ class LongRows {
   static_assert(kRingUnits * kUnitBytes >= 2 * Codec::kPieceBytes + Codec::kPieceBytes + 16 + kLineBytes, "");
 
  public:
-  __device__ __forceinline__ LongRows(const Codec& codec, const RowShape& shape, uint32_t store_step)
+  __device__ __forceinline__ LongRows(const Codec& codec, const RowShape& shape, uint8_t* out,
+                                      uint32_t store_step)
       : codec_(codec),
         shape_(shape),
+        out_(out),
         lane_(threadIdx.x % 32),
         store_step_(store_step),
         num_pieces_((shape.row_bytes + Codec::kPieceBytes - 1) / Codec::kPieceBytes) {}
@@ -117,7 +119,7 @@ class LongRows {
                      at = piece * 32 + lane_;
       typename Codec::Part part;
       codec_.load_saved(at, part);
-      saved += Codec::saved_bits(part, Codec::bits(head - skipped, at, codec_.valid(at)));
+      saved += Codec::saved_bits(part, Codec::bits(part, head - skipped, at));
     }
     const uint32_t size = codec_.size_of(__reduce_add_sync(kAllLanes, saved));
     if (size < shape_.row_bytes) {
@@ -159,7 +161,7 @@ class LongRows {
     uint32_t bit = 8 * (skip + head_bytes), saved = 0;
     bool well = !place.damaged;
     const uint32_t* words = reinterpret_cast<const uint32_t*>(ring_of(ring));
-    uint8_t* to = place.to + lane_ * kUnitBytes;
+    uint8_t* to = out_ + place.out_at + lane_ * kUnitBytes;
 #pragma unroll 1
     for (uint32_t piece = 0; well && piece < num_pieces_; ++piece) {
       const uint32_t at = piece * 32 + lane_,
@@ -173,7 +175,7 @@ class LongRows {
       typename Codec::Part part;
       codec_.load(at, part);
       const typename Codec::Take take =
-          Codec::take(part, encoded ? Codec::bits(head - skipped, at, codec_.valid(at)) : 0, lane_);
+          Codec::take(part, encoded ? Codec::bits(part, head - skipped, at) : 0, lane_);
       const uint32_t bytes = min(shape_.row_bytes - piece * Codec::kPieceBytes, Codec::kPieceBytes);
       cp_async_wait<2>();
       __syncwarp();
@@ -204,6 +206,7 @@ class LongRows {
 
   const Codec& codec_;
   const RowShape& shape_;
+  uint8_t* const out_;
   const unsigned lane_;
   const uint32_t store_step_, num_pieces_;
   Place* places_;

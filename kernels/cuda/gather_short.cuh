@@ -27,17 +27,17 @@ class ShortRows {
   // Of a row that begins late in a line; what a damaged one may touch beyond its units lies within, too.
   static constexpr unsigned kSlotUnits = (kLineBytes + Codec::kPieceBytes + 32 + 16) / kUnitBytes;
 
-  static constexpr unsigned kSlotStride = kTeams * kSlotUnits;
   static_assert(kRounds * Codec::kLanes >= (kLineBytes + Codec::kPieceBytes) / kUnitBytes, "");
 
  public:
-  __device__ __forceinline__ ShortRows(const Codec& codec, const RowShape& shape, uint32_t store_step)
+  __device__ __forceinline__ ShortRows(const Codec& codec, const RowShape& shape, uint8_t* out,
+                                       uint32_t store_step)
       : codec_(codec),
         shape_(shape),
-        lane_(threadIdx.x % Codec::kLanes),
-        team_(threadIdx.x % 32 / Codec::kLanes),
+        out_(out),
         store_step_(store_step),
-        valid_(codec.valid(lane_)) {
+        lane_(threadIdx.x % Codec::kLanes),
+        team_(threadIdx.x % 32 / Codec::kLanes) {
     codec_.load(lane_, part_);
     const uint32_t before = lane_ * kUnitBytes;
     count_ = shape.row_bytes > before ? min(shape.row_bytes - before, kUnitBytes) : 0;
@@ -45,10 +45,11 @@ class ShortRows {
 
   __device__ __forceinline__ void run(const Request& request, const RowSource& cache, const RowSource& host) {
     SIMT_SHARED(Place, all_places, [kShortWarps][32]);
-    SIMT_SHARED(uint4, all_slots, [kShortWarps][kSlots][kTeams][kSlotUnits]);
+    SIMT_SHARED(uint4, all_slots, [kShortWarps * kSlots * kTeams * kSlotUnits]);
     const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     places_ = all_places[warp];
-    slots_ = all_slots[warp][0][team_];
+    units_ = all_slots;
+    first_slot_ = (warp * kSlots * kTeams + team_) * kSlotUnits;
     Served served;
     const int64_t stride = static_cast<int64_t>(gridDim.x) * kShortWarps * request.tile_rows;
     int64_t first = (static_cast<int64_t>(blockIdx.x) * kShortWarps + warp) * request.tile_rows;
@@ -67,7 +68,7 @@ class ShortRows {
  private:
   __device__ __forceinline__ void decode_tile(bool in_place) {
     const unsigned num_steps = (num_places_ + kTeams - 1) / kTeams;
-    uint4 *now = slots_, *next = now + kSlotStride, *last = next + kSlotStride;
+    uint32_t now = first_slot_, next = now + kTeams * kSlotUnits, last = next + kTeams * kSlotUnits;
     open(0, now);
     open(1, next);
     if (in_place) {
@@ -87,7 +88,7 @@ class ShortRows {
       __syncwarp();
       decode(r, now);
       __syncwarp();  // the slot has been read
-      uint4* const read = now;
+      const uint32_t read = now;
       now = next, next = last, last = read;
     }
     cp_async_wait<0>();
@@ -97,22 +98,22 @@ class ShortRows {
   __device__ __forceinline__ Place& place(unsigned r) const { return places_[r * kTeams + team_]; }
   __device__ __forceinline__ bool present(unsigned r) const { return r * kTeams + team_ < num_places_; }
 
-  __device__ __forceinline__ void open(unsigned r, uint4* slot) const {
+  __device__ __forceinline__ void open(unsigned r, uint32_t slot) const {
     if (present(r)) {
       const Place& p = place(r);
       const uint32_t skip = skip_of(p.row), begin = unit_begin(skip);
       const uint32_t end = p.size ? unit_end(skip, p.size) : begin;
-      fetch_row<Codec::kLanes, kRounds>(slot, p.row - skip, begin, end, lane_);
+      fetch_row<Codec::kLanes, kRounds>(units_ + slot, p.row - skip, begin, end, lane_);
     }
     cp_async_commit();
   }
 
-  __device__ __forceinline__ void extend(unsigned r, uint4* slot) const {
+  __device__ __forceinline__ void extend(unsigned r, uint32_t slot) const {
     const bool in_place = present(r) && place(r).flags & kInPlace;
     uint32_t saved = 0, skip = 0;
     if (in_place) {
       skip = skip_of(place(r).row);
-      saved = Codec::saved_bits(part_, Codec::bits(bytes_at(slot, skip), lane_, valid_));
+      saved = Codec::saved_bits(part_, Codec::bits(part_, bytes_at(slot, skip), lane_));
     }
 #pragma unroll
     for (unsigned step = 1; step < Codec::kLanes; step *= 2) saved += __shfl_xor_sync(kAllLanes, saved, step);
@@ -121,7 +122,7 @@ class ShortRows {
       const uint32_t size = codec_.size_of(saved);
       if (size < shape_.row_bytes) {
         const uint32_t begin = unit_end(skip, shape_.head_bytes), end = unit_end(skip, size);
-        fetch_row<Codec::kLanes, kRounds>(slot, p.row - skip, begin, end, lane_);
+        fetch_row<Codec::kLanes, kRounds>(units_ + slot, p.row - skip, begin, end, lane_);
         if (lane_ == 0) p.size = size;
       } else if (lane_ == 0) {
         p.damaged = 1;
@@ -131,39 +132,40 @@ class ShortRows {
   }
 
   // A team without a row decodes what its slot holds, and stores nothing.
-  __device__ __forceinline__ void decode(unsigned r, const uint4* slot) const {
-    const bool stores = present(r);
-    Place& p = place(stores ? r : 0);
+  __device__ __forceinline__ void decode(unsigned r, uint32_t slot) const {
+    const bool stores = kTeams == 1 || present(r);
+    Place& p = stores ? place(r) : places_[0];
     const uint32_t skip = skip_of(p.row), encoded = p.flags & kEncoded,
                    head = encoded ? shape_.head_bytes : 0;
     const uint8_t* row = bytes_at(slot, skip);
-    const uint32_t bits = Codec::bits(row, lane_, encoded ? valid_ : 0);
+    const uint32_t bits = Codec::bits(part_, row, lane_) & (0 - encoded);  // kEncoded is 1
     const typename Codec::Take take = Codec::take(part_, bits, lane_);
-    const uint32_t* words = reinterpret_cast<const uint32_t*>(slot);
-    const uint32_t at = 8 * (skip + head) + 128 * lane_;
+    const uint32_t* words = reinterpret_cast<const uint32_t*>(units_);
+    const uint32_t at = 8 * (slot * kUnitBytes + skip + head) + 128 * lane_;
     const uint4 value = Codec::make(part_, take, [&](uint32_t k) { return words[k]; }, at);
     if (!stores) return;
-    store_lane(p.to + lane_ * kUnitBytes, value, count_, store_step_);
+    store_lane(out_ + p.out_at + lane_ * kUnitBytes, value, count_, store_step_);
     if (encoded) {
-      const uint64_t last_head = Codec::stored_word(row + head - Codec::kUnit);
-      const uint64_t last = Codec::stored_word(row + p.size - Codec::kUnit);
+      const auto last_head = Codec::stored_word(row + head - Codec::kUnit);
+      const auto last = Codec::stored_word(row + p.size - Codec::kUnit);
       if (!codec_.well_formed(p.size, take.total, last_head, last) && lane_ == 0) p.damaged = 1;
     }
   }
 
-  static __device__ __forceinline__ const uint8_t* bytes_at(const uint4* slot, uint32_t skip) {
-    return reinterpret_cast<const uint8_t*>(slot) + skip;
+  __device__ __forceinline__ const uint8_t* bytes_at(uint32_t slot, uint32_t skip) const {
+    return reinterpret_cast<const uint8_t*>(units_) + (slot * kUnitBytes + skip);
   }
 
   const Codec& codec_;
   const RowShape& shape_;
-  const unsigned lane_, team_;
+  uint8_t* const out_;
   const uint32_t store_step_;
-  const uint32_t valid_;  // of the lane's chunks
-  uint32_t count_;        // bytes of the row that the lane makes
+  const unsigned lane_, team_;
+  uint32_t count_;  // bytes of the row that the lane makes
   typename Codec::Part part_;
   Place* places_;
-  uint4* slots_;  // of the team, in slot 0
+  uint4* units_;         // all slots of the block
+  uint32_t first_slot_;  // of the team: a slot is the number of its first unit
   unsigned num_places_;
 };
 

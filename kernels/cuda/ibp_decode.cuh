@@ -22,6 +22,32 @@
 
 namespace gnn_ibp {
 
+// `value` and that of the lane `step` below, if there is one among LANES; a step of a scan.
+template <unsigned LANES>
+__device__ __forceinline__ uint32_t add_from_below(uint32_t value, unsigned step, unsigned lane) {
+#ifdef SIMT_HOST
+  const uint32_t other = __shfl_up_sync(kAllLanes, value, step, LANES);
+  return lane >= step ? value + other : value;
+#else  // the shuffle tells whether there is one
+  asm volatile(
+      "{ .reg .pred p; .reg .u32 other; shfl.sync.up.b32 other|p, %0, %1, %2, 0xffffffff; @p add.u32 %0, %0, "
+      "other; }"
+      : "+r"(value)
+      : "r"(step), "n"((32 - LANES) << 8));
+  return value;
+#endif
+}
+
+// A register that holds a chunk.
+template <unsigned W>
+struct WideWord {
+  typedef uint32_t type;
+};
+template <>
+struct WideWord<64> {
+  typedef uint64_t type;
+};
+
 // Selects where a piece's or a row's chunks do not all leave out as much.
 constexpr uint32_t kUneven = 0xFFFFFFFFu;
 
@@ -38,11 +64,14 @@ class Ibp {
   static constexpr unsigned kSteps = W == 16 ? 4 : W == 32 ? 5 : 6;
   static constexpr unsigned kPieceHeadBytes = kChunks * LANES / 8;
 
+  typedef typename WideWord<W>::type Wide;
+
   // What a lane needs of the parameters for one piece.
   struct Part {
     uint4 keep, bitval, moves[kSteps];
     uint32_t saved[W == 16 ? 2 : 1];
-    uint32_t even;
+    uint32_t even;   // what all chunks of the piece leave out, or kUneven
+    uint32_t valid;  // a bit for each of the lane's chunks that the row has
   };
 
   // What of the stream a lane makes its bytes of.
@@ -53,15 +82,11 @@ class Ibp {
     uint32_t total;                   // by all lanes of the team
   };
 
-  __device__ __forceinline__ Ibp(const uint8_t* table, uint32_t row_bytes)
+  __device__ __forceinline__ Ibp(const uint8_t* table, const RowShape& shape)
       : table_(table),
-        num_chunks_(row_bytes / kUnit),
-        head_bytes_(head_bytes(row_bytes)),
-        plane_bytes_(planes(row_bytes)) {}
-
-  static __device__ __forceinline__ uint32_t head_bytes(uint32_t row_bytes) {
-    return static_cast<uint32_t>(participation_bytes(row_bytes / kUnit, kUnit));
-  }
+        num_chunks_(shape.row_bytes / kUnit),
+        head_bytes_(shape.head_bytes),
+        plane_bytes_(planes(shape.row_bytes)) {}
 
   // The parameters of chunks `kChunks * at` and on; `at` counts 16 bytes from the start of the row.
   __device__ __forceinline__ void load(uint32_t at, Part& part) const {
@@ -88,18 +113,13 @@ class Ibp {
     }
     const uint32_t* even = reinterpret_cast<const uint32_t*>(saved + plane_bytes_ / kUnit);
     part.even = __ldg(even + at / LANES);
-  }
-
-  // Selects, of the lane's chunks at `at`, those that the row has.
-  __device__ __forceinline__ uint32_t valid(uint32_t at) const {
-    const uint32_t chunk = at * kChunks, left = num_chunks_ > chunk ? num_chunks_ - chunk : 0;
-    return (1u << (left < kChunks ? left : kChunks)) - 1;
+    part.valid = valid(at);
   }
 
   // The participation bits of the chunks at `at`, out of a head.
-  static __device__ __forceinline__ uint32_t bits(const uint8_t* head, uint32_t at, uint32_t valid) {
+  static __device__ __forceinline__ uint32_t bits(const Part& part, const uint8_t* head, uint32_t at) {
     const uint32_t chunk = at * kChunks;
-    return head[chunk / 8] >> chunk % 8 & valid;
+    return head[chunk / 8] >> chunk % 8 & part.valid;
   }
 
   // The bits that the lane's chunks leave out.
@@ -129,8 +149,7 @@ class Ibp {
       upto = mine;
 #pragma unroll
       for (unsigned step = 1; step < LANES; step *= 2) {
-        const uint32_t other = __shfl_up_sync(kAllLanes, upto, step, LANES);
-        if (lane >= step) upto += other;
+        upto = add_from_below<LANES>(upto, step, lane);
       }
     }
     take.before = upto - mine;
@@ -197,21 +216,26 @@ class Ibp {
   // Whether an encoded row of `size` bytes is what its head announces, and its padding is zero. `last_head`,
   // `last`: the last word of the head, and of the row. As many bits of it as are left out beyond whole words
   // are not used.
-  __device__ __forceinline__ bool well_formed(uint32_t size, uint32_t saved, uint64_t last_head,
-                                              uint64_t last) const {
-    const uint64_t one = 1, used_head = num_chunks_ % W;
-    const uint64_t beyond = used_head ? ~((one << used_head) - 1) : 0;
-    return ((last_head & beyond) | (last & ((one << saved % W) - 1))) == 0 && size == size_of(saved);
+  __device__ __forceinline__ bool well_formed(uint32_t size, uint32_t saved, Wide last_head,
+                                              Wide last) const {
+    const Wide one = 1;
+    const Wide beyond = ~(((one << (num_chunks_ - 1) % W) << 1) - 1);  // none where all of a word is used
+    const Wide unused = (one << saved % W) - 1;
+    return ((last_head & beyond) | (last & unused)) == 0 && size == size_of(saved);
   }
 
   // A stored word: W bits at a multiple of as many.
-  static __device__ __forceinline__ uint64_t stored_word(const uint8_t* at) {
+  static __device__ __forceinline__ Wide stored_word(const uint8_t* at) {
     if (W == 16) return *reinterpret_cast<const uint16_t*>(at);
-    if (W == 32) return *reinterpret_cast<const uint32_t*>(at);
-    return *reinterpret_cast<const uint64_t*>(at);
+    return *reinterpret_cast<const Wide*>(at);
   }
 
  private:
+  __device__ __forceinline__ uint32_t valid(uint32_t at) const {
+    const uint32_t chunk = at * kChunks, left = num_chunks_ > chunk ? num_chunks_ - chunk : 0;
+    return (1u << (left < kChunks ? left : kChunks)) - 1;
+  }
+
   static __device__ __forceinline__ uint32_t planes(uint32_t row_bytes) {
     const uint32_t pieces = (row_bytes + kPieceBytes - 1) / kPieceBytes;
     return (pieces ? pieces : 1) * kPieceBytes;

@@ -42,7 +42,7 @@ __device__ __forceinline__ RowSource pick(bool second, const RowSource& a, const
 // What all rows of a launch have in common.
 struct RowShape {
   uint32_t row_bytes;
-  uint32_t head_bytes;  // what an encoded row begins with and what tells its size
+  uint32_t head_bytes;  // what an encoded row begins with, and what tells its size
   uint32_t unit;        // stored sizes are multiples of it
 };
 
@@ -55,7 +55,7 @@ enum PlaceFlags : uint32_t {
 // One row to decode. 32 bytes, so that a warp reads it in two loads.
 struct alignas(16) Place {
   const uint8_t* row;  // its first stored byte
-  uint8_t* to;         // of the decoded row
+  uint64_t out_at;     // of the decoded row, in bytes from the first
   uint32_t size;       // stored bytes
   uint32_t flags;
   uint32_t lane;     // which id of the tile it is

@@ -5,13 +5,8 @@
 
 namespace gnn_ibp {
 
-// The largest power of two up to 16 that divides the address of every row.
-__device__ __forceinline__ uint32_t store_bytes(const uint8_t* out, uint32_t row_bytes) {
-  const uint32_t bits = static_cast<uint32_t>(reinterpret_cast<uint64_t>(out)) | row_bytes | 16;
-  return bits & (0 - bits);
-}
-
-// Stores the first `count` of the 16 bytes, a multiple of `step`, what store_bytes said. None beyond them.
+// Stores the first `count` of the 16 bytes, a multiple of `step`, which divides
+// the address: 16, 8, 4 or 2. None beyond them.
 __device__ __forceinline__ void store_lane(uint8_t* to, uint4 value, uint32_t count, uint32_t step) {
   if (step == 16) {
     if (count) *reinterpret_cast<uint4*>(to) = value;

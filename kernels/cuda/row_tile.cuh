@@ -20,9 +20,8 @@ enum CountWord { kNumMissing, kBadAt, kBadTargetAt, kDamagedAt, kHits, kEncodedB
 struct Request {
   const int64_t* ids;
   int64_t num_ids;
-  uint64_t num_rows;  // of the data set: ids are below it
-  const int64_t* at;  // null: row i goes to position i
-  uint8_t* out;
+  uint64_t num_rows;   // of the data set: ids are below it
+  const int64_t* at;   // null: row i goes to position i
   uint64_t num_out;    // rows of the output
   uint32_t tile_rows;  // ids that a warp takes at once, at most 32
   int64_t* missing_ids;
@@ -74,7 +73,7 @@ __device__ __forceinline__ unsigned look_up(const Request& request, const RowSha
   }
   const unsigned present = __ballot_sync(kAllLanes, well);
   if (well) {
-    place.to = request.out + static_cast<uint64_t>(target) * shape.row_bytes;
+    place.out_at = static_cast<uint64_t>(target) * shape.row_bytes;
     place.lane = lane;
     places[__popc(present & lanes_below)] = place;
   }

@@ -5,15 +5,16 @@ from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+import torch
 from gather_cases import Case, cases, make_codec, make_rows
-from gather_launch import GUARD, TiledCuda, device_source, launch, starts
+from gather_launch import GUARD, TiledCuda, device_source, launch, lazily_zeroed, on_device, starts
 from kernel_launch import Options
 from numpy.typing import NDArray
 
 from gnn_ibp import IBPCodec, ops
 from gnn_ibp.errors import FormatError
 from gnn_ibp.ops import DeviceSource, Source
-from gnn_ibp.rows import EncodedRows
+from gnn_ibp.rows import PAD_BYTES, EncodedRows
 
 ORDERS = tuple(Options(order=order) for order in ("forward", "reverse", "random"))
 
@@ -39,7 +40,12 @@ def check_gather(kernels: Path, sanitizer: str | None, options: Options) -> None
         for number, case in enumerate(cases(chunk_bits, FEW_BYTES)):
             if sanitizer is None or number % 3 == 0:
                 check_case(cuda, case)
+    check_ids(cuda)
+    check_slots(cuda)
     check_damage(cuda)
+    if cuda.in_process:
+        check_far_rows(cuda, 512)
+        check_far_rows(cuda, 4096)
 
 
 def check_case(cuda: TiledCuda, case: Case) -> None:
@@ -117,6 +123,89 @@ def sectors_of(rows: EncodedRows, slots: list[int], case: Case) -> list[NDArray[
         np.arange(begin // 32, -(-(begin + size) // 32) if size else begin // 32)
         for begin, size in zip(first, sizes, strict=True)
     ]
+
+
+def check_ids(cuda: TiledCuda) -> None:
+    """Ids out of range are reported by their first position; the others come out, in the order asked."""
+    cuda.tile = cuda.grid = None
+    for row_bytes in (20, 400, 2408):
+        codec, rows = codec_and_rows(32, row_bytes, 50)
+        source = device_source(ops.encode_rows(codec, rows, 32))
+        tabled = replace(source, slot_of=on_device(np.arange(50, dtype=np.int32)))
+        for bad, first in ((-1, 7), (50, 0), (-(2**63), 99), (2**63 - 1, 31), (2**32, 64)):
+            ids = np.arange(100) % 50
+            ids[first:] = np.where(np.arange(first, 100) % 3 == first % 3, bad, ids[first:])
+            good = (ids >= 0) & (ids < 50)
+            for sources in ([source], [None, tabled]):
+                got = launch(cuda, codec, ids, 50, sources)
+                assert (got.counts.bad_at, got.counts.damaged_at) == (first, -1)
+                assert np.array_equal(got.out[good], rows[ids[good]])
+                assert (got.out[~good] == GUARD).all()
+                assert (sum(got.counts.hits), got.counts.num_missing) == (good.sum(), 0)
+        at = np.array([3, 4, -1, 0, 4, 2**40])
+        got = launch(cuda, codec, np.arange(6), 50, [source], num_out=4, at=at)
+        assert (got.counts.bad_target_at, got.counts.bad_at) == (1, -1)
+        assert np.array_equal(got.out[[3, 0]], rows[[0, 3]])
+        assert (got.out[[1, 2]] == GUARD).all()
+
+
+def check_slots(cuda: TiledCuda) -> None:
+    """Slots beyond the rows, rows beyond the slab and rows out of line are damage; the others come out."""
+    cuda.tile = cuda.grid = None
+    codec, rows = codec_and_rows(32, 400, 10)
+    slot_of = np.arange(10, dtype=np.int32)
+    slot_of[[3, 8]] = 10, 2**31 - 1
+    good = [0, 1, 2, 4, 9]
+    for in_place in (False, True):
+        encoded = ops.encode_rows(codec, rows, 32, in_place)
+        got = launch(cuda, codec, np.arange(10), 10, [device_source(encoded, slot_of)])
+        assert got.counts.damaged_at == 3
+        assert np.array_equal(got.out[good], rows[good])
+        source = device_source(encoded)
+        cut = source.data[: int(starts(encoded)[8]) + PAD_BYTES + 4]
+        got = launch(cuda, codec, np.arange(10), 10, [replace(source, data=on_device(cut.numpy()))])
+        assert got.counts.damaged_at == 8
+        assert np.array_equal(got.out[:8], rows[:8])
+    condensed = device_source(ops.encode_rows(codec, rows, 32))
+    assert condensed.bases is not None
+    got = launch(cuda, codec, np.arange(10), 10, [replace(condensed, bases=condensed.bases + 2)])
+    assert (got.counts.damaged_at, got.counts.hits) == (0, [0, 0])
+
+
+def check_far_rows(cuda: TiledCuda, row_bytes: int) -> None:
+    """Rows more than 4 GiB behind the start of the slab, to places as far behind the start of `out`."""
+    cuda.tile = cuda.grid = None
+    codec, rows = codec_and_rows(32, row_bytes, 40)
+    far = 5 << 30
+    num_out = far // row_bytes
+    at = num_out - 1 - np.arange(40)
+    out = lazily_zeroed(num_out * row_bytes).view(num_out, row_bytes)
+    for in_place in (False, True):
+        near = ops.encode_rows(codec, rows, 32, in_place)
+        data = lazily_zeroed(far + len(near.data))
+        data[far:] = torch.from_numpy(near.data)
+        source = replace(device_source(near), data=data)
+        slots, num_rows = np.arange(40), 40
+        if in_place:  # a data set of which the last rows are these
+            num_rows = far // row_bytes + 40
+            slots += num_rows - 40
+            bitmask = lazily_zeroed(-(-num_rows // 8))
+            bitmask[-5:] = source.bitmask
+            source = replace(source, bitmask=bitmask, num_rows=num_rows)
+        else:
+            source = replace(source, bases=source.bases + far)
+        out[at] = 0
+        got = launch(cuda, codec, slots, num_rows, [source], out=out, at=at)
+        assert got.counts.damaged_at == -1
+        assert np.array_equal(got.out[at], rows)
+        assert not got.out[:40].any()
+
+
+def codec_and_rows(chunk_bits: int, row_bytes: int, num_rows: int) -> tuple[IBPCodec, NDArray[np.uint8]]:
+    """A codec, and rows of which some are stored raw."""
+    rng = np.random.default_rng(row_bytes)
+    codec = make_codec(chunk_bits, row_bytes, "random", rng)
+    return codec, make_rows(codec, num_rows, "mixed", rng)
 
 
 def check_damage(cuda: TiledCuda) -> None:

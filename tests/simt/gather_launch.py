@@ -16,7 +16,7 @@ from gnn_ibp.rows import PAD_BYTES, EncodedRows
 GUARD = 0xCD
 """The byte that `out` holds before a launch."""
 
-_TILE_AT = 8  # of the tile's rows among the kernel's arguments
+_TILE_AT = 3  # of the tile's rows among the kernel's arguments
 
 
 class TiledCuda(SimtCuda):
@@ -117,3 +117,10 @@ def on_device(array: NDArray[np.generic]) -> torch.Tensor:
     memory = memory[start : start + array.nbytes]
     memory[:] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
     return torch.from_numpy(memory.view(array.dtype).reshape(array.shape))
+
+
+def lazily_zeroed(num_bytes: int) -> torch.Tensor:
+    """uint8 (num_bytes,): zeros that take memory only where they are touched; on a page boundary."""
+    memory = np.zeros(num_bytes + 4096, np.uint8)
+    start = -memory.ctypes.data % 4096
+    return torch.from_numpy(memory[start : start + num_bytes])

@@ -1,15 +1,16 @@
 """The gather-decode kernel, run on the CPU: the rows that were encoded, bit for bit, and an exact account."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from gather_cases import LONG_ROW_BYTES, ROW_BYTES, all_kinds, cases, make_case, make_codec, make_rows
-from gather_check import ORDERS, check_case
-from gather_launch import GUARD, TiledCuda, device_source, launch, on_device
+from gather_cases import LONG_ROW_BYTES, ROW_BYTES, all_kinds, cases, make_case
+from gather_check import ORDERS, check_case, check_ids, codec_and_rows
+from gather_launch import GUARD, TiledCuda, device_source, launch
 from kernel_launch import Options
 
 from gnn_ibp import IBPCodec, ops
@@ -77,38 +78,13 @@ def some_rows(
     num_rows: int = 50, row_bytes: int = 400, chunk_bits: int = 32
 ) -> tuple[IBPCodec, np.ndarray, DeviceSource]:
     """Rows, and a source that holds them all."""
-    rng = np.random.default_rng(row_bytes)
-    codec = make_codec(chunk_bits, row_bytes, "random", rng)
-    rows = make_rows(codec, num_rows, "mixed", rng)
+    codec, rows = codec_and_rows(chunk_bits, row_bytes, num_rows)
     return codec, rows, device_source(ops.encode_rows(codec, rows, 32))
 
 
-@pytest.mark.parametrize("row_bytes", [20, 400, 2408])
-def test_ids_out_of_range_are_reported_and_read_nothing(row_bytes: int) -> None:
-    codec, rows, source = some_rows(row_bytes=row_bytes)
-    slot_of = np.arange(50, dtype=np.int32)
-    with_table = DeviceSource(**{**source.__dict__, "slot_of": on_device(slot_of)})
-    for bad in (-1, 50, -(2**63), 2**63 - 1, 2**32):
-        for first, sources in ((7, [source]), (0, [with_table, source]), (99, [None, with_table])):
-            ids = np.arange(100) % 50
-            ids[first:] = np.where(np.arange(first, 100) % 3 == first % 3, bad, ids[first:])
-            good = (ids >= 0) & (ids < 50)
-            for sanitizer in (None, "address") if bad == 2**32 and first == 7 else (None,):
-                got = launch(TiledCuda(sanitizer=sanitizer), codec, ids, 50, sources)
-                assert (got.counts.bad_at, got.counts.damaged_at) == (first, -1)
-                assert np.array_equal(got.out[good], rows[ids[good]])
-                assert (got.out[~good] == GUARD).all()
-                assert sum(got.counts.hits) == good.sum()
-                assert got.counts.num_missing == 0
-
-
-def test_targets_out_of_range_are_reported_and_written_nowhere() -> None:
-    codec, rows, source = some_rows()
-    at = np.array([3, 4, -1, 0, 4, 2**40])
-    got = launch(TiledCuda(sanitizer="address"), codec, np.arange(6), 50, [source], num_out=4, at=at)
-    assert (got.counts.bad_target_at, got.counts.bad_at) == (1, -1)
-    assert np.array_equal(got.out[[3, 0]], rows[[0, 3]])
-    assert (got.out[[1, 2]] == GUARD).all()
+@pytest.mark.parametrize("sanitizer", [None, "address"])
+def test_ids_and_targets_out_of_range_are_reported_and_touch_nothing(sanitizer: str | None) -> None:
+    check_ids(TiledCuda(ORDERS[1], sanitizer=sanitizer))
 
 
 def test_without_sources_every_id_is_missing() -> None:
@@ -201,7 +177,7 @@ def test_arguments_that_no_kernel_can_take_are_refused() -> None:
     with pytest.raises(ValueError, match="there are 3 sources, at most 2"):
         launch(cuda, codec, [0], 50, [source] * 3)
     with pytest.raises(ValueError, match="align is 2, want a power of two, and a multiple of 4"):
-        launch(cuda, codec, [0], 50, [DeviceSource(**{**source.__dict__, "align": 2})])
+        launch(cuda, codec, [0], 50, [replace(source, align=2)])
     with pytest.raises(ValueError, match="the first row of the slab is not at a multiple of 32 bytes"):
-        launch(cuda, codec, [0], 50, [DeviceSource(**{**source.__dict__, "data": source.data[16:]})])
+        launch(cuda, codec, [0], 50, [replace(source, data=source.data[16:])])
     assert cuda.launches == []

@@ -1,16 +1,26 @@
 """Which memory the gather-decode kernel touches: a row's sectors and no others, at any distance."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from gather_cases import Case, make_case, make_codec, make_rows
-from gather_check import ORDERS, check_case, check_damage, sectors_of, served_rows, sources_of
-from gather_launch import GUARD, TiledCuda, device_source, launch, on_device, starts
+from gather_cases import Case, make_case
+from gather_check import (
+    ORDERS,
+    check_case,
+    check_damage,
+    check_far_rows,
+    check_slots,
+    sectors_of,
+    served_rows,
+    sources_of,
+)
+from gather_launch import GUARD, TiledCuda, launch, lazily_zeroed
 from kernel_launch import Argument, LaunchError, Options, Readable
 
-from gnn_ibp import IBPCodec, ops
+from gnn_ibp import IBPCodec
 from gnn_ibp.ops import DeviceSource
 from gnn_ibp.rows import PAD_BYTES
 
@@ -29,7 +39,7 @@ def launch_poisoned(case: Case, readable_ids: np.ndarray) -> np.ndarray:
     """Rows case.ids in order, where of the slabs only the sectors of rows `readable_ids` may be touched."""
     slabs, sources, device_sources = sources_of(case)
     ranges = {}
-    served = served_rows(Case(**{**case.__dict__, "ids": readable_ids}), sources)
+    served = served_rows(replace(case, ids=readable_ids), sources)
     for rows, slots, source in zip(slabs, served, device_sources, strict=True):
         sectors = np.concatenate([np.empty(0, np.int64), *sectors_of(rows, slots, case)])
         ranges[source.data.data_ptr()] = [(32 * s, 32 * s + 32) for s in np.unique(sectors).tolist()]
@@ -54,28 +64,9 @@ def test_damaged_rows_are_never_read_beyond_the_slab() -> None:
     check_damage(TiledCuda(ORDERS[1], sanitizer="address"))
 
 
-def test_slot_beyond_the_rows_and_slab_too_small_are_damage() -> None:
-    rng = np.random.default_rng(0)
-    codec = make_codec(32, 400, "random", rng)
-    rows = make_rows(codec, 10, "mixed", rng)
-    slot_of = np.arange(10, dtype=np.int32)
-    slot_of[[3, 8]] = 10, 2**31 - 1
-    for in_place in (False, True):
-        encoded = ops.encode_rows(codec, rows, 32, in_place)
-        got = launch(TiledCuda(), codec, np.arange(10), 10, [device_source(encoded, slot_of)])
-        assert got.counts.damaged_at == 3
-        assert np.array_equal(got.out[[0, 1, 2, 4, 9]], rows[[0, 1, 2, 4, 9]])
-        source = device_source(encoded)
-        cut = DeviceSource(
-            **{**source.__dict__, "data": source.data[: starts(encoded)[8] + PAD_BYTES + 4].clone()}
-        )
-        got = launch(TiledCuda(sanitizer="address"), codec, np.arange(10), 10, [aligned(cut)])
-        assert got.counts.damaged_at == 8
-        assert np.array_equal(got.out[:8], rows[:8])
-
-
-def aligned(source: DeviceSource) -> DeviceSource:
-    return DeviceSource(**{**source.__dict__, "data": on_device(source.data.numpy())})
+@pytest.mark.parametrize("sanitizer", [None, "address"])
+def test_slots_and_rows_outside_of_the_slab_are_damage(sanitizer: str | None) -> None:
+    check_slots(TiledCuda(sanitizer=sanitizer))
 
 
 def test_rows_and_ids_beyond_2_to_the_31_are_found() -> None:
@@ -100,38 +91,14 @@ def test_rows_and_ids_beyond_2_to_the_31_are_found() -> None:
 
 @pytest.mark.parametrize("row_bytes", [64, 512, 4096])
 def test_offsets_beyond_4_gib_are_found(row_bytes: int) -> None:
-    rng = np.random.default_rng(row_bytes)
-    codec = make_codec(32, row_bytes, "uniform", rng)
-    rows = make_rows(codec, 40, "mixed", rng)
-    near = ops.encode_rows(codec, rows, 32)
-    assert near.index is not None
-    far = 5 << 30
-    data = lazily_zeroed(far + len(near.data))
-    data[far:] = torch.from_numpy(near.data)
-    bases = on_device((near.index.bases + np.uint64(far)).view(np.int64))
-    near_source = device_source(near)
-    source = DeviceSource(**{**near_source.__dict__, "data": data, "bases": bases})
-    num_out = (5 << 30) // row_bytes
-    out = lazily_zeroed(num_out * row_bytes).view(num_out, row_bytes)
-    at = num_out - 1 - np.arange(40)
-    got = launch(TiledCuda(), codec, np.arange(40), 40, [source], out=out, at=at)
-    assert got.counts.damaged_at == -1
-    assert np.array_equal(got.out[at], rows)
-    assert not got.out[:40].any()
-
-
-def lazily_zeroed(num_bytes: int) -> torch.Tensor:
-    """uint8 (num_bytes,): zeros that take memory only where they are touched; on a page boundary."""
-    memory = np.zeros(num_bytes + 4096, np.uint8)
-    start = -memory.ctypes.data % 4096
-    return torch.from_numpy(memory[start : start + num_bytes])
+    check_far_rows(TiledCuda(), row_bytes)
 
 
 def test_rows_under_128_bytes_do_not_overrun_their_neighbour_in_the_output() -> None:
     for row_bytes in (4, 12, 20, 100, 124):
         case = make_case(32, row_bytes, "random", "mixed", "condensed", 2)
         at = np.arange(0, 2 * len(case.ids), 2)
-        case = Case(**{**case.__dict__, "at": at, "num_out": 2 * len(case.ids)})
+        case = replace(case, at=at, num_out=2 * len(case.ids))
         for options in ORDERS:
             check_case(TiledCuda(options), case)  # compares the rows between, too
 
