@@ -17,7 +17,7 @@ def decodes(codec: RowCodec) -> bool:
 
 
 class DeviceDecoder:
-    """codec: one that has a device kernel. start_counts: int64, of a gather that has not begun."""
+    """codec: one that `decodes`. Its parameters come to the device in the order of the current stream."""
 
     def __init__(self, cuda: Cuda, codec: RowCodec) -> None:
         kernel = codec.device_kernel
@@ -26,7 +26,6 @@ class DeviceDecoder:
         self.codec = codec
         self._table = cuda.upload(torch.from_numpy(kernel.table.view(np.int32).copy()))
         self._start_counts = cuda.upload(torch.from_numpy(initial_counts()))
-        cuda.event().wait()  # other streams use them
 
     def gather(
         self,

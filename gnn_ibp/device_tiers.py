@@ -45,7 +45,7 @@ class DeviceTiers:
         self._staging = StagingRing(cuda, memory, buffer_bytes(file.codec))
         self._staged_rows = rows_per_buffer(self._staging.buffer_bytes, file.codec)
         self._numbers = cuda.upload(torch.arange(self._staged_rows))
-        cuda.event().wait()  # other streams use them
+        cuda.event().wait()  # other streams use this, and what the decoder has there
 
     def read(
         self, ids: ArrayLike | torch.Tensor, out: Out, at: ArrayLike | torch.Tensor | None
@@ -62,13 +62,14 @@ class DeviceTiers:
     def _read(self, request: DeviceRequest) -> list[Served]:
         served = [Served() for _ in self._caches]
         lookup = self._lookups.take(len(request.ids))
-        missing = self._gather(request, lookup, served)
-        for cache, tier in zip(self._caches, served, strict=True):
-            if cache.source and len(missing.ids):
-                missing = self._from_host(cache.source, missing, request.out, tier)
-        disk = self._from_disk(missing, request.out)
-        self._lookups.give_back(lookup)
-        return [*served, disk]
+        try:
+            missing = self._gather(request, lookup, served)
+            for cache, tier in zip(self._caches, served, strict=True):
+                if cache.source and len(missing.ids):
+                    missing = self._from_host(cache.source, missing, request.out, tier)
+            return [*served, self._from_disk(missing, request.out)]
+        finally:
+            self._lookups.give_back(lookup)
 
     def _read_aligned(self, request: DeviceRequest) -> list[Served]:
         """For an `out` that begins inside of a chunk: a part of a tensor whose dtype is narrower."""

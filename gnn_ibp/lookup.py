@@ -20,6 +20,8 @@ class Lookup:
 
     def __init__(self, cuda: Cuda, memory: LockedMemory, num_ids: int) -> None:
         self.num_ids = num_ids
+        self.fetched: Event | None = None
+        """While the device may still write to the memory: passed when it does not."""
         self._cuda = cuda
         host = memory.take(8 * (COUNT_WORDS + 2 * num_ids))
         words = host.bytes.view(torch.int64)
@@ -39,10 +41,12 @@ class Lookup:
     def fetch(self) -> Event:
         """Queues the way back of the counts; `found` and `missing` are valid when the event has passed."""
         self._cuda.copy(self._host_counts, self.counts)
-        return self._cuda.event()
+        self.fetched = self._cuda.event()
+        return self.fetched
 
     def found(self) -> GatherCounts:
         """What the kernel counted."""
+        self.fetched = None
         return GatherCounts.from_words(self._host_counts.numpy())
 
     def missing(self, num_missing: int) -> ops.Missing:
@@ -68,12 +72,14 @@ class Lookups:
         """One with room for so many ids, for use on the current stream."""
         with self._lock:
             lookup = self._free.pop() if self._free else None
+        if lookup and lookup.fetched:  # that read was interrupted
+            lookup.fetched.wait()
         if lookup is None or lookup.num_ids < num_ids:
             lookup = Lookup(self._cuda, self._memory, num_ids + num_ids // 8)  # minibatches differ in size
         self._cuda.share(lookup.counts, lookup.missing_ids)
         return lookup
 
     def give_back(self, lookup: Lookup) -> None:
-        """To be called when the device is done with it. One that is not given back is freed."""
+        """For the next read."""
         with self._lock:
             self._free.append(lookup)

@@ -43,14 +43,15 @@ class Slots:
     def start_anew(self, max_rows: int) -> None:
         """Takes all slots back; from now on there are `max_rows` at most."""
         self.slot_of[:] = NONE
-        self.sizes = np.empty(0, np.int64)
-        """int64 (num_rows,), the stored bytes of the rows by slot."""
+        self.num_rows = 0
+        self._sizes: list[Ids] = []
         self._max_rows = min(max_rows, MAX_SLOTS)
         self._rows_bytes = 0
 
     @property
-    def num_rows(self) -> int:
-        return len(self.sizes)
+    def sizes(self) -> Ids:
+        """int64 (num_rows,), the stored bytes of the rows by slot."""
+        return np.concatenate([np.empty(0, np.int64), *self._sizes])
 
     def give(self, ids: Ids) -> bool:
         """Slots to the first of `ids`, repeats passed over; False when one did not fit."""
@@ -64,7 +65,7 @@ class Slots:
     def sort(self) -> Ids:
         """Numbers the slots anew, in the order of the ids, which are returned, ascending."""
         ids = np.flatnonzero(self.slot_of >= 0)
-        self.sizes = self.sizes[self.slot_of[ids]]
+        self._sizes = [self.sizes[self.slot_of[ids]]]
         self.slot_of[ids] = np.arange(len(ids))
         return ids
 
@@ -78,7 +79,8 @@ class Slots:
         fit = int(np.searchsorted(needed, self._room_bytes, side="right"))
         fit = min(fit, self._max_rows - self.num_rows)
         self.slot_of[some[:fit]] = np.arange(self.num_rows, self.num_rows + fit)
-        self.sizes = np.concatenate([self.sizes, sizes[:fit]])
+        self._sizes.append(sizes[:fit])
+        self.num_rows += fit
         self._rows_bytes = int(ends[fit - 1]) if fit else self._rows_bytes
         return fit == len(some)
 

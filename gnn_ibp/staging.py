@@ -56,30 +56,35 @@ class StagingRing:
         """
         buffer = self._take()
         try:
-            if buffer.sent:
-                buffer.sent.wait()
             yield buffer
-            buffer.sent = self._cuda.event()
-        except BaseException:  # the device may be reading it still: let it go, another will be made
-            self._room_for_another()
-            raise
-        with self._changed:
-            self._free.append(buffer)
-            self._changed.notify()
+        finally:
+            self._give_back(buffer, sent=self._cuda.event())  # also after a failure: work may be queued
 
     def _take(self) -> StagingBuffer:
         with self._changed:
             self._changed.wait_for(lambda: self._free or self._num_to_make)
-            if self._free:
-                return self._free.popleft()  # the one whose work was queued first
-            self._num_to_make -= 1
+            buffer = self._free.popleft() if self._free else None  # the one whose work was queued first
+            self._num_to_make -= buffer is None
         try:
-            return StagingBuffer(*self._memory.take(self.buffer_bytes))
+            if buffer is None:
+                return StagingBuffer(*self._memory.take(self.buffer_bytes))
+            if buffer.sent:
+                buffer.sent.wait()
+            return buffer
         except BaseException:
-            self._room_for_another()
+            self._give_back(buffer, sent=buffer.sent if buffer else None)
             raise
 
-    def _room_for_another(self) -> None:
+    def _give_back(self, buffer: StagingBuffer | None, sent: Event | None) -> None:
         with self._changed:
-            self._num_to_make += 1
+            if buffer is None:
+                self._num_to_make += 1
+            else:
+                buffer.sent = sent
+                self._free.append(buffer)
             self._changed.notify()
+
+    def __del__(self) -> None:
+        for buffer in self._free:
+            if buffer.sent:
+                buffer.sent.wait()  # memory that a device reads must not go

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from late_cuda import LateCuda
 from simt_cuda import SimtCuda
 from some_rows import numbered_file, numbered_rows, same_bits, unit_codec
 
@@ -196,6 +197,22 @@ def test_filling_never_holds_a_second_slab(
     assert slab > 12 << 20
     assert held_bytes >= slab, "the memory of SimtCuda is traced, too"
     assert peak_bytes < held_bytes + slab / 2
+
+
+@pytest.mark.parametrize("num_hot", [0, 200])
+@pytest.mark.parametrize("pin_bytes", [None, 12_000])
+def test_caches_are_there_for_every_stream(tmp_path: Path, pin_bytes: int | None, num_hot: int) -> None:
+    file, rows = numbered_file(tmp_path / "x.ibp", NUM_ROWS)
+    cuda = LateCuda(pin_bytes=pin_bytes)
+    cache, host = device_caches(cuda, file, HOT[:num_hot], 8000, 10_000)
+    assert cuda.queued[None] == []
+    assert host.device_source is not None
+    assert held(host) == sorted(held(host)), "the slot table is there"
+    if num_hot:
+        assert cache.device_source is not None
+        last = unit_codec().encode(rows).row(held(cache)[-1])
+        slab = cache.device_source.data[:-PAD_BYTES].numpy().tobytes()
+        assert slab.endswith(last + bytes(-len(last) % 16))
 
 
 def test_zero_bytes_are_silent(tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from late_cuda import LateCuda
 from simt_cuda import SimtCuda
 from some_rows import in_threads, numbered_file, same_bits, unit_codec
 from watched_cuda import WatchedCuda
@@ -513,3 +514,49 @@ def test_rows_without_bytes_and_no_rows_are_legal(tmp_path: Path) -> None:
         assert reader.stats()["disk"]["hits"] == max(0, shape[0] - 9)
     with pytest.raises(IndexError, match=r"ids\[0\] is 0, the valid range is empty: there are no rows"):
         reader.read(torch.tensor([0]), torch.empty(1, 3))
+
+
+@pytest.mark.parametrize("pin_bytes", [None, 0])
+def test_a_busy_device_finds_everything_as_it_was_when_it_gets_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pin_bytes: int | None
+) -> None:
+    monkeypatch.setattr("gnn_ibp.staged_rows.BUFFER_BYTES", 2048)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        cuda = LateCuda(pin_bytes=pin_bytes)
+        reader, rows, _ = opened(tmp_path, cuda=cuda)
+        wrong: list[int] = []
+
+        def work(seed: int) -> None:
+            outs = []
+            with cuda.stream():
+                for number in range(3):  # reads that are queued one after the other, each in many pieces
+                    ids = ids_of(90, 10 * seed + number)
+                    outs.append((ids, torch.zeros(90, 20)))
+                    reader.read(torch.from_numpy(ids), outs[-1][1])
+                assert any(not same_bits(out.numpy(), rows[ids]) for ids, out in outs), "the device is late"
+                cuda.event().wait()
+            if not all(same_bits(out.numpy(), rows[ids]) for ids, out in outs):
+                wrong.append(seed)
+
+        work(0)
+        in_threads(work, 4)
+    assert wrong == []
+
+
+def test_an_interrupted_read_does_not_disturb_the_next(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cuda = LateCuda()
+    reader, rows, _ = opened(tmp_path, cuda=cuda)
+    with monkeypatch.context() as patch:
+        patch.setattr("late_cuda.LateEvent.wait", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+        with pytest.raises(KeyboardInterrupt):
+            read(reader, torch.from_numpy(ids_of(50)))
+    ids, out = ids_of(50, 1), torch.zeros(50, 20)
+    with cuda.stream():
+        reader.read(torch.from_numpy(ids), out)
+        cuda.event().wait()
+    assert cuda.queued[None] == [], "the memory of the first read was not used before that was over"
+    assert same_bits(out.numpy(), rows[ids])
+    check_sums(reader.stats(), 50)

@@ -115,6 +115,7 @@ def test_a_buffer_is_filled_again_only_when_the_device_has_read_it() -> None:
     cuda.events[0].passed.set()
     assert got.wait(timeout=10)
     thread.join()
+    cuda.events[1].passed.set()
 
 
 def test_a_failure_loses_no_place_in_the_ring() -> None:
@@ -123,9 +124,31 @@ def test_a_failure_loses_no_place_in_the_ring() -> None:
     for _ in range(3):
         with pytest.raises(KeyError), ring.buffer():
             raise KeyError
-        assert pinned_bytes(cuda) == 0, "the device may still read it: it is not handed out again"
+        assert pinned_bytes(cuda) == 4096, "the buffer is used again"
     with ring.buffer():
         pass
+
+
+def test_memory_does_not_go_before_the_device_has_read_it() -> None:
+    cuda = SlowCuda()
+    ring = ring_of(cuda)
+    with pytest.raises(KeyError), ring.buffer():
+        raise KeyError  # work may have been queued
+    gone = threading.Event()
+
+    def let_go() -> None:
+        nonlocal ring
+        del ring
+        gone.set()
+
+    thread = threading.Thread(target=let_go)
+    thread.start()
+    assert not gone.wait(timeout=0.05)
+    assert pinned_bytes(cuda) == 4096
+    cuda.events[0].passed.set()
+    assert gone.wait(timeout=10)
+    thread.join()
+    assert pinned_bytes(cuda) == 0
 
 
 def test_memory_that_cannot_be_had_loses_no_place_either(monkeypatch: pytest.MonkeyPatch) -> None:
