@@ -77,11 +77,16 @@ class _Running:
             watchdog.cancel()
 
     def report(self) -> str:
-        """How the process ended, and what it said."""
+        """How the process ended, and what it said, without the harness's own frames."""
         status = self._process.wait()
         self._errors.seek(0)
-        said = self._errors.read().decode(errors="replace")[:REPORT_CHARS]
-        return f"still runs after {LIMIT_S} s" if self._too_long else f"exit {status}\n{said}"
+        said = self._errors.read().decode(errors="replace").partition("\nShadow bytes")[0]
+        report = "\n".join(
+            line for line in said.splitlines() if " simt::" not in line and " simt_call_" not in line
+        )
+        return (
+            f"still runs after {LIMIT_S} s" if self._too_long else f"exit {status}\n{report[:REPORT_CHARS]}"
+        )
 
     def _give_up(self) -> None:
         self._too_long = True

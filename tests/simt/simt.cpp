@@ -167,6 +167,12 @@ int simt_launch(void (*call)(void**), unsigned num_blocks, unsigned block_thread
   return !done;
 }
 
+#ifdef SIMT_ASAN
+// AddressSanitizer calls this before it reports, and knows but one thread itself.
+void __asan_on_error() {
+  if (current != &host) fprintf(stderr, "simt: block %u thread %u:\n", block_index.x, current->tid.x);
+}
+#endif
 const char* simt_error() { return error.c_str(); }
 void simt_options(const int* words) { memcpy(&options, words, sizeof options); }
 void simt_watch(const void* from, uint64_t bytes) {

@@ -31,7 +31,7 @@ MEETINGS = {
     "copy_misaligned": r"cp.async: .* is not aligned to 16 bytes",
 }
 ADDRESS = {
-    "global_out_of_bounds": "heap-buffer-overflow",
+    "global_out_of_bounds": r"(?s)block 0 thread 63:.*heap-buffer-overflow.*faults.cu:\d+",
     "shared_out_of_bounds": "use-after-poison",
     "misaligned_store": "misaligned address",
     "shift_by_32": "shift exponent 32 is too large",
