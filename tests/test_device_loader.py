@@ -52,7 +52,7 @@ def expected(dataset):
     return [list(loader), list(loader)]
 
 
-@pytest.mark.parametrize("tiers", [(0, 0), ("12KiB", 0), (0, "8KiB"), ("12KiB", "8KiB"), ("1MiB", "1MiB")])
+@pytest.mark.parametrize("tiers", [(0, 0), ("12KiB", "8KiB"), (0, "1MiB")])
 @pytest.mark.parametrize(("prefetch", "num_threads"), [(0, None), (1, 1), (4, 3)])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_batches_are_those_of_the_cpu(dataset, cuda, expected, tiers, prefetch, num_threads):

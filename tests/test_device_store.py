@@ -46,13 +46,13 @@ def same_bits(a, b):
 
 
 @pytest.mark.parametrize("host_bytes", [0, 1, "4KiB", "1MiB"])
-@pytest.mark.parametrize("cache_bytes", [0, 1, "4KiB", "12KiB", "1MiB"])
-@pytest.mark.parametrize("hot_set", ["degree", None, torch.tensor([5, 3, 499])])
+@pytest.mark.parametrize("cache_bytes", [0, 1, "12KiB", "1MiB"])
+@pytest.mark.parametrize("hot_set", [None, torch.tensor([5, 3, 499, *range(10, 300)])])
 @pytest.mark.filterwarnings("ignore::UserWarning")
 def test_any_two_caches_give_the_same_rows(dataset, cuda, cache_bytes, host_bytes, hot_set):
     store = FeatureStore(dataset, cuda, cache_bytes, host_bytes, hot_set)
     plain = FeatureStore(dataset, cache_bytes=0)
-    ids = torch.randint(NUM_NODES, (1000,), generator=torch.Generator().manual_seed(1))
+    ids = torch.randint(NUM_NODES, (500,), generator=torch.Generator().manual_seed(1))
     assert same_bits(store.read("x", ids), plain.read("x", ids))
     stats = store.stats()
     assert list(stats) == ["cache", "host", "disk"]

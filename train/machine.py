@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 import gnn_ibp
-from gnn_ibp import ops
+from gnn_ibp import device, ops
 from gnn_ibp.cuda import Cuda
 
 
@@ -17,19 +17,11 @@ def processors() -> int:
 
 
 def open_device(wanted: str) -> Cuda | None:
-    """The GPU that --device names; None stands for the CPU, which "auto" takes where no GPU can be used.
-
-    Raises RuntimeError, with the remedy, for "cuda" and "cuda:N" that cannot be used.
-    """
-    if wanted == "cpu":
-        return None
-    if wanted != "auto":
-        return Cuda.open(wanted)
-    problem = Cuda.available()
-    if problem:
-        print(f"device: the CPU, because {problem}")
-        return None
-    return Cuda.open()
+    """What --device names, as `gnn_ibp.device.open_device` opens it; says why "auto" takes the CPU."""
+    cuda = device.open_device(wanted)
+    if cuda is None and wanted == "auto":
+        print(f"device: the CPU, because {Cuda.available()}")
+    return cuda
 
 
 def device_facts(cuda: Cuda | None) -> dict[str, str]:
