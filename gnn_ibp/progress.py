@@ -1,6 +1,10 @@
 """The progress bar of long work: on terminals, for what takes more than a second; silent elsewhere."""
 
+from collections.abc import Callable
 from typing import Any
+
+Say = Callable[[str], None]
+"""Takes a line about what is done."""
 
 
 def progress(title: str | None, total: int | None, unit: str = "") -> Any:

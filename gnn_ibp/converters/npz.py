@@ -13,18 +13,17 @@ Rows of features go from the zip member to the feature file in blocks; the rest 
 """
 
 import warnings
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gnn_ibp.converters.zip_arrays import ZipArray, ZipArrays
+from gnn_ibp.converters.zip_arrays import ZipArrays
+from gnn_ibp.converters.zip_rows import ZipRows
 from gnn_ibp.dataset_parts import DatasetParts
 from gnn_ibp.errors import FormatError, unknown_name
-from gnn_ibp.row_stream import Rows, RowStream, block_rows, sample_by_pass, skip_rows
+from gnn_ibp.row_stream import RowStream
 from gnn_ibp.row_type import RowType
 from gnn_ibp.sparse_rows import SparseRows, check_indptr
 
@@ -109,45 +108,6 @@ def _edge_index(arrays: ZipArrays, parts: dict[str, NDArray[Any]]) -> NDArray[An
             "targets"
         )
     return edges if edges is None or edges.dtype in (np.int32, np.int64) else edges.astype(np.int64)
-
-
-@dataclass(frozen=True)
-class ZipRows:
-    """Dense rows in a member of an .npz file."""
-
-    arrays: ZipArrays
-    name: str
-
-    def __post_init__(self) -> None:
-        array = self._open()
-        if not array.shape:
-            raise FormatError(f"{array.where} is a single number, wanted one row per node")
-
-    @property
-    def num_rows(self) -> int:
-        return int(self._open().shape[0])
-
-    @property
-    def row_type(self) -> RowType:
-        array = self._open()
-        try:
-            return RowType(array.dtype.name, tuple(array.shape[1:]))
-        except TypeError as error:
-            raise FormatError(f"{array.where}: {error}") from error
-
-    def blocks(self, first_row: int = 0) -> Iterator[Rows]:
-        return skip_rows(self._all_blocks(), first_row)
-
-    def _all_blocks(self) -> Iterator[Rows]:
-        array, step, num_rows = self._open(), block_rows(self.row_type), self.num_rows
-        for first in range(0, num_rows, step):
-            yield array.take(min(step, num_rows - first))
-
-    def sample(self, seed: int) -> Rows:
-        return sample_by_pass(self, self.num_rows, seed)
-
-    def _open(self) -> ZipArray:
-        return self.arrays.open(self.name)
 
 
 def _sparse_rows(arrays: ZipArrays) -> SparseRows:

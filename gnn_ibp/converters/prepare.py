@@ -1,7 +1,6 @@
 """Data sets by name: opened where they are, made where they are not."""
 
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 
 from gnn_ibp.budget import format_bytes
@@ -12,8 +11,7 @@ from gnn_ibp.dataset_meta import NAME
 from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
 from gnn_ibp.dataset_writer import write_dataset
 from gnn_ibp.errors import SettingsError
-
-Say = Callable[[str], None]
+from gnn_ibp.progress import Say
 
 _WORKING_BYTES = 256 << 20
 """Memory for blocks of rows and the fit, beside the edges."""
@@ -49,7 +47,7 @@ def prepare(
     source = find_source(name)
     path = root / f"{source.folder}{suffix}"
     if not path.exists():
-        parts = source.read(Path(raw_root) if raw_root else root / "raw", root)
+        parts = source.read(Path(raw_root) if raw_root else root / "raw", root, say)
         try:
             _write(parts, path, settings, memory_budget, say)
         except FileExistsError:  # another process made it meanwhile
@@ -81,7 +79,7 @@ def convert_source(
         parts = folder_parts(dataset, settings)
     else:
         raw = Path(raw_root) if raw_root else out.parent / "raw"
-        parts = find_source(source).read(raw, out.parent)
+        parts = find_source(source).read(raw, out.parent, say)
     return _write(parts, out, settings, memory_budget, say)
 
 

@@ -1,4 +1,4 @@
-"""What can be converted, by name: the built-in graph, PyG's data sets, .npz files."""
+"""What can be converted, by name: the built-in graph, data sets of PyG's and OGB's, .npz files."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -6,13 +6,16 @@ from pathlib import Path
 from typing import Any
 
 from gnn_ibp.converters.npz import npz_parts
+from gnn_ibp.converters.ogb import ogb_parts, ogb_source
+from gnn_ibp.converters.ogb_table import NOT_YET, OGB_DATASETS, ogb_dataset
 from gnn_ibp.converters.pyg_datasets import ALIASES, PYG_DATASETS, pyg_dataset_parts, source_of
 from gnn_ibp.converters.synthetic import NUM_NODES, synthetic, synthetic_source
 from gnn_ibp.converters.zip_arrays import ZipArrays
 from gnn_ibp.dataset_parts import DatasetParts
 from gnn_ibp.errors import SettingsError, unknown_name
+from gnn_ibp.progress import Say
 
-_OGB_PREFIXES = ("ogbn-", "ogbl-", "ogbg-")
+_OGB_PREFIXES = ("ogbl-", "ogbg-")
 
 
 @dataclass(frozen=True)
@@ -20,15 +23,15 @@ class Source:
     """name: its canonical name. folder: that of the data set made of it. config: its file among the configs.
 
     identity: what meta.json's `source` must say for the data set to be this one.
-    read(raw_root, scratch): its parts; raw files lie or go below `raw_root`, `scratch` is for temporary
-    files.
+    read(raw_root, scratch, say): its parts; raw files lie or go below `raw_root`, `scratch` is for temporary
+    files, `say` takes a line about what is downloaded.
     """
 
     name: str
     folder: str
     config: str
     identity: Mapping[str, Any]
-    read: Callable[[Path, Path], DatasetParts]
+    read: Callable[[Path, Path, Say], DatasetParts]
 
 
 def find_source(name: str) -> Source:
@@ -37,10 +40,8 @@ def find_source(name: str) -> Source:
     key = kind.lower()
     if key in CONVERTERS and (not colon or key in PARAMETERS):
         return CONVERTERS[key](key, rest)
-    if key.startswith(_OGB_PREFIXES):
-        raise SettingsError(
-            f"the converters of OGB's data sets, {name} among them, are not there yet; {_known()}"
-        )
+    if key in NOT_YET or key.startswith(_OGB_PREFIXES):
+        raise SettingsError(f"the converter of OGB's {name} is not there yet; {_known()}")
     if key in CONVERTERS:
         raise SettingsError(f"data set {name!r}: {key} takes nothing behind a colon")
     raise SettingsError(f"{unknown_name('data set', name, [*CONVERTERS])}; {_known()}")
@@ -66,7 +67,7 @@ def _synthetic(key: str, rest: str) -> Source:
         raise SettingsError(f"data set synthetic:{rest}: the number of nodes is wanted behind the colon")
     folder = f"{key}-{num_nodes}" if rest else key
     identity = synthetic_source(num_nodes)
-    return Source(key, folder, key, identity, lambda raw_root, scratch: synthetic(num_nodes))
+    return Source(key, folder, key, identity, lambda raw_root, scratch, say: synthetic(num_nodes))
 
 
 def _npz(key: str, rest: str) -> Source:
@@ -76,7 +77,11 @@ def _npz(key: str, rest: str) -> Source:
     fingerprint = {"fingerprint": ZipArrays(path).fingerprint} if path.is_file() else {}
     identity = {"kind": key, **fingerprint}
     return Source(
-        f"{key}:{rest}", path.stem, path.stem.lower(), identity, lambda raw_root, scratch: npz_parts(path)
+        f"{key}:{rest}",
+        path.stem,
+        path.stem.lower(),
+        identity,
+        lambda raw_root, scratch, say: npz_parts(path),
     )
 
 
@@ -88,14 +93,28 @@ def _pyg(key: str, rest: str) -> Source:
         name,
         name,
         source_of(dataset),
-        lambda raw_root, scratch: pyg_dataset_parts(name, dataset, raw_root, scratch),
+        lambda raw_root, scratch, say: pyg_dataset_parts(name, dataset, raw_root, scratch),
     )
 
+
+def _ogb(key: str, rest: str) -> Source:
+    name = _OGB_NAMES[key]
+    return Source(
+        name,
+        name,
+        key,
+        ogb_source(ogb_dataset(name)),
+        lambda raw_root, scratch, say: ogb_parts(name, raw_root, scratch, say),
+    )
+
+
+_OGB_NAMES = {name.lower(): name for name in OGB_DATASETS}
 
 CONVERTERS: dict[str, Callable[[str, str], Source]] = {
     "synthetic": _synthetic,
     "npz": _npz,
     **dict.fromkeys((*PYG_DATASETS, *ALIASES), _pyg),
+    **dict.fromkeys(_OGB_NAMES, _ogb),
 }
 """Name, in lower case -> source of that name and of what stands behind its colon."""
 
@@ -104,4 +123,6 @@ PARAMETERS = ("synthetic", "npz")
 
 
 def _known() -> str:
-    return f"names that work: synthetic, synthetic:NODES, npz:PATH, {', '.join(PYG_DATASETS)}"
+    return (
+        f"names that work: synthetic, synthetic:NODES, npz:PATH, {', '.join((*PYG_DATASETS, *OGB_DATASETS))}"
+    )

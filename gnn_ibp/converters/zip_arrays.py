@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -12,9 +13,14 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from gnn_ibp.disk_file import DiskFile
 from gnn_ibp.errors import FormatError
 
 _SUFFIX = ".npy"
+_ENCRYPTED = 1
+_LOCAL_HEADER = struct.Struct("<4s22xHH")
+_LOCAL_SIGNATURE = b"PK\3\4"
+_SKIP_BYTES = 1 << 20
 
 
 class ZipArrays:
@@ -42,7 +48,9 @@ class ZipArrays:
         where = f"{self.path}: {name}{_SUFFIX}"
         with _as_format_error(where):
             info = self._zip.getinfo(name + _SUFFIX if name + _SUFFIX in self._zip.namelist() else name)
-            return ZipArray(self._zip.open(info), info.file_size, where)
+            stored = info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & _ENCRYPTED
+            stream = StoredMember(DiskFile(self.path), info) if stored else self._zip.open(info)
+            return ZipArray(stream, info.file_size, where)
 
     def read(self, name: str) -> NDArray[Any]:
         """The whole array `name`."""
@@ -59,6 +67,7 @@ class ZipArray:
 
     def __init__(self, stream: Any, num_bytes: int, where: str) -> None:
         self._stream, self.where = stream, where
+        self._left = 0
         fmt = np.lib.format
         try:
             version = fmt.read_magic(stream)
@@ -89,12 +98,32 @@ class ZipArray:
         if there != wanted:
             what = "cut short" if there < wanted else "too long"
             raise FormatError(f"{where} is {what}: {wanted} bytes of values announced, {there} are there")
+        self._left = wanted
 
     def take(self, count: int) -> NDArray[Any]:
         """The next `count` rows."""
         out = np.empty((count, *self.shape[1:]), self.dtype)
         self._fill(out)
         return out
+
+    def take_values(self, count: int) -> NDArray[Any]:
+        """The next `count` values, in one dimension."""
+        out = np.empty(count, self.dtype)
+        self._fill(out)
+        return out
+
+    def skip_values(self, count: int) -> None:
+        """Goes on behind the next `count` values; what is compressed has to be read for it."""
+        num_bytes = count * self.dtype.itemsize
+        if isinstance(self._stream, StoredMember):
+            self._stream.skip(num_bytes)
+            self._left -= num_bytes
+            return
+        piece = np.empty(min(num_bytes, _SKIP_BYTES), np.uint8)
+        while num_bytes:
+            step = min(num_bytes, len(piece))
+            self._fill(piece[:step])
+            num_bytes -= step
 
     def take_scalar(self) -> NDArray[Any]:
         """The value of an array without dimensions."""
@@ -112,6 +141,51 @@ class ZipArray:
                 if not step:
                     raise EOFError("the file ends before the array does")
                 got += step
+            self._left -= got
+            if not self._left and self._stream.read(1):  # a zip's checksum is compared at its end only
+                raise EOFError("the array ends before the file does")
+
+
+class StoredMember:
+    """The bytes of a member that is not compressed. Its checksum is compared where none are skipped."""
+
+    def __init__(self, file: DiskFile, info: zipfile.ZipInfo) -> None:
+        self._file, self._num_bytes, self._crc = file, info.file_size, 0
+        self._wanted_crc: int | None = info.CRC
+        header = file.read(info.header_offset, _LOCAL_HEADER.size).tobytes()
+        signature, name_bytes, extra_bytes = _LOCAL_HEADER.unpack(header)
+        if signature != _LOCAL_SIGNATURE or info.compress_size != info.file_size:
+            raise zipfile.BadZipFile("its header in the zip is damaged")
+        self._begin = info.header_offset + len(header) + name_bytes + extra_bytes
+        self._at = 0
+
+    def tell(self) -> int:
+        """Bytes that were read or skipped."""
+        return self._at
+
+    def skip(self, num_bytes: int) -> None:
+        """Goes on `num_bytes` further on."""
+        self._at += num_bytes
+        self._wanted_crc = None if num_bytes else self._wanted_crc
+
+    def read(self, num_bytes: int) -> bytes:
+        """The next bytes, fewer at the end."""
+        out = bytearray(max(0, min(num_bytes, self._num_bytes - self._at)))
+        self.readinto(memoryview(out))
+        return bytes(out)
+
+    def readinto(self, view: memoryview) -> int:
+        """Fills `view`, at the end only its beginning; returns the bytes read. BadZipFile for damage."""
+        count = max(0, min(len(view), self._num_bytes - self._at))
+        if not count:
+            return 0
+        self._file.read_into(self._begin + self._at, np.frombuffer(view[:count], np.uint8))
+        self._at += count
+        if self._wanted_crc is not None:
+            self._crc = zlib.crc32(view[:count], self._crc)
+            if self._at == self._num_bytes and self._crc != self._wanted_crc:
+                raise zipfile.BadZipFile("its checksum is another than the zip's")
+        return count
 
 
 @contextlib.contextmanager

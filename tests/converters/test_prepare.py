@@ -114,10 +114,7 @@ def test_a_data_set_of_ones_own_is_found_by_name_and_by_path(tmp_path: Path) -> 
     ("name", "message"),
     [
         ("corra", "unknown data set 'corra', did you mean 'cora'"),
-        (
-            "ogbn-arxiv",
-            r"OGB's data sets, ogbn-arxiv among them, are not there yet; names that work: synthetic",
-        ),
+        ("ogbn-mag", r"the converter of OGB's ogbn-mag is not there yet; names that work: synthetic"),
         ("synthetic:many", "the number of nodes is wanted"),
         ("synthetic:0", "the number of nodes is wanted"),
         ("npz:", "npz:PATH"),
