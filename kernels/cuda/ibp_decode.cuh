@@ -1,14 +1,13 @@
 // Invariant Bit Packing on the device: the 16 bytes of a decoded row that a lane makes (kernels/ibp_row.h
 // has the format).
 //
-//   head        participation bits of the lane's chunks      bits           8, 4, 2 of them for W = 16, 32,
-//   64
-//               bits they leave out, a byte a chunk          saved & bytes  0 where a chunk does not
-//               participate sums over the chunks before                  one product    a byte a chunk sums
-//               over the lanes before                   votes where all chunks save alike, else a scan
-//   payload     W bits from there on                         funnel shift   of the stream's 32-bit words
-//               the chunk's own at the low end               shift right by what it leaves out
-//               to their places                              log2(W) moves, & keep | bitval
+//   head      participation bits of the lane's chunks   8, 4, 2 of them for W = 16, 32, 64
+//             bits that these leave out, a byte each    0 where a chunk does not participate
+//             sums over the chunks before               one product
+//             sums over the lanes before                votes where all chunks save alike, else a scan
+//   payload   W bits from there on                      funnel shift of the stream's 32-bit words
+//             the chunk's own at the low end            shift right by what it leaves out
+//             to their places                           log2(W) moves, & keep | bitval
 //
 // A row stored raw has no head: no chunk participates, and all of it is payload.
 //
@@ -17,26 +16,11 @@
 // a register: no bit moves across its half.
 #pragma once
 
-#include "cuda/row_tile.cuh"
+#include "cuda/row_source.cuh"
+#include "cuda/warp.cuh"
 #include "ibp_row.h"
 
 namespace gnn_ibp {
-
-// `value` and that of the lane `step` below, if there is one among LANES; a step of a scan.
-template <unsigned LANES>
-__device__ __forceinline__ uint32_t add_from_below(uint32_t value, unsigned step, unsigned lane) {
-#ifdef SIMT_HOST
-  const uint32_t other = __shfl_up_sync(kAllLanes, value, step, LANES);
-  return lane >= step ? value + other : value;
-#else  // the shuffle tells whether there is one
-  asm volatile(
-      "{ .reg .pred p; .reg .u32 other; shfl.sync.up.b32 other|p, %0, %1, %2, 0xffffffff; @p add.u32 %0, %0, "
-      "other; }"
-      : "+r"(value)
-      : "r"(step), "n"((32 - LANES) << 8));
-  return value;
-#endif
-}
 
 // A register that holds a chunk.
 template <unsigned W>
@@ -48,7 +32,7 @@ struct WideWord<64> {
   typedef uint64_t type;
 };
 
-// Selects where a piece's or a row's chunks do not all leave out as much.
+// In place of the bits that every chunk of a piece leaves out, where they are not equally many.
 constexpr uint32_t kUneven = 0xFFFFFFFFu;
 
 // The parameters, as gnn_ibp.ops.device lays them out: `plane_bytes` bytes each of keep, bitval, and the

@@ -1,13 +1,12 @@
 // What kernels need beside CUDA C++ itself, for NVRTC and for running them on the CPU (tests/simt).
 //
-//   SIMT_SHARED(uint4, stage, [8][33]);   memory shared by a block, in place of __shared__ uint4
-//   stage[8][33]; SIMT_DYNAMIC_SHARED(uint4, ring);     the launch's dynamic shared memory, uint4* ring
-//   cp_async<16>(to, from);               the calling thread's copy of 4, 8 or 16 bytes, aligned to as many,
-//   cp_async<16>(to, from, n);            from global to shared memory; only n bytes are read, zeros follow
-//   cp_async_commit();                    closes a group of copies
-//   cp_async_wait<N>();                   waits until at most the N latest groups of this thread are under
-//   way;
-//                                         other lanes see the bytes after a __syncwarp() or __syncthreads()
+//   SIMT_SHARED(uint4, stage, [8][33]);  memory shared by a block: __shared__ uint4 stage[8][33]
+//   SIMT_DYNAMIC_SHARED(uint4, ring);    the launch's dynamic shared memory, uint4* ring
+//   cp_async<16>(to, from);              the calling thread's copy of 4, 8 or 16 bytes, aligned to as many,
+//   cp_async<16>(to, from, n);           from global to shared memory; n bytes are read, zeros follow
+//   cp_async_commit();                   closes a group of copies
+//   cp_async_wait<N>();                  waits until all but this thread's N latest groups are there;
+//                                        other lanes see the bytes after __syncwarp() or __syncthreads()
 #pragma once
 
 #include "integers.h"

@@ -8,10 +8,10 @@
 #pragma once
 
 #include "cuda/row_source.cuh"
+#include "cuda/warp.cuh"
 
 namespace gnn_ibp {
 
-constexpr unsigned kAllLanes = 0xFFFFFFFFu;
 constexpr unsigned kNumSources = 2;
 
 // Words of `counts`, all 64 bits wide. The positions are -1, or the first position in `ids`.
