@@ -1,0 +1,83 @@
+// Edges on their way through a file to their destinations, where memory does not hold them all at once:
+// packed into records, brought together by ranges of destinations, and each range sorted by itself.
+#pragma once
+
+#include <cstdint>
+
+#include "cpu/csc.h"
+
+namespace gnn_ibp {
+
+// What is kept of an edge. Word is uint32_t where node ids fit, else uint64_t.
+template <class Word>
+struct EdgeRecord {
+  Word src, dst;
+};
+
+// The same with its rank: its position in the edge list, with `kReverse` set where it is the reverse of that
+// edge. Among edges with the same ends the lowest rank is kept.
+constexpr uint64_t kReverse = uint64_t{1} << 63;
+template <class Word>
+struct RankedRecord {
+  Word src, dst;
+  uint64_t rank;
+};
+
+// What is left of a record when its destination is known: that is what gets sorted.
+template <class Record>
+struct Tail;
+template <class Word>
+struct Tail<EdgeRecord<Word>> {
+  Word src;
+};
+template <class Word>
+struct Tail<RankedRecord<Word>> {
+  Word src;
+  uint64_t rank;
+};
+
+// Packs edges, the first of which has the position `first`, into out (num_edges or, undirected, twice as
+// many; a reverse edge follows the given one). Returns the index of the first edge that names a node outside
+// [0, num_nodes), or -1; out is unfinished then.
+template <class Record, class Id>
+int64_t pack_edges(const EdgeList<Id>& edges, int64_t num_nodes, int64_t first, bool undirected, Record* out);
+
+// Brings the records of bucket dst >> shift together, in their order. starts (num_buckets + 1,).
+template <class Record>
+void partition_records(const Record* records, int64_t num_records, int shift, int64_t num_buckets,
+                       Record* out, int64_t* starts);
+
+// Buckets of records: bucket b has the records starts[b] to starts[b + 1] - 1, whose destinations are
+// first_node + (b << shift) and the (1 << shift) - 1 nodes behind it.
+template <class Record>
+struct RecordBuckets {
+  const Record* records;
+  const int64_t* starts;
+  int64_t num_buckets;
+  int64_t first_node;
+  int shift;
+};
+
+// Sorts by destination, source and rank. `dedup` keeps one edge for every source and destination. Writes the
+// sources of what is kept to indices and, unless perm is null, positions to perm; adds to counts[v] how many
+// edges of the node first_node + v are kept. scratch: a Tail for every record. Returns the number kept.
+template <class Record, class Index>
+int64_t sort_records(const RecordBuckets<Record>& buckets, bool dedup, Tail<Record>* scratch, Index* indices,
+                     int64_t* perm, int64_t* counts);
+
+// Ends of edges between first and last, of sources or of destinations.
+struct EndRange {
+  bool of_sources;
+  uint64_t first, last;
+};
+
+// Adds to counts[(end - range.first) >> shift] for every record that has its end in the range.
+template <class Record>
+void count_ends(const Record* records, int64_t num_records, const EndRange& range, int shift,
+                int64_t* counts);
+
+// Copies the records that have their end in the range, in their order. Returns their number.
+template <class Record>
+int64_t select_records(const Record* records, int64_t num_records, const EndRange& range, Record* out);
+
+}  // namespace gnn_ibp
