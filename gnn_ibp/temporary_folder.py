@@ -3,6 +3,7 @@
 import contextlib
 import fcntl
 import os
+import re
 import secrets
 import shutil
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ def temporary_folder(path: Path) -> Iterator[Path]:
     process that made them was killed, are removed first.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    _remove_leftovers(path)
+    remove_leftovers(path)
     folder = path.with_name(f".{path.name}.{secrets.token_hex(6)}{_SUFFIX}")
     folder.mkdir()
     lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -32,9 +33,11 @@ def temporary_folder(path: Path) -> Iterator[Path]:
         os.close(lock)
 
 
-def _remove_leftovers(path: Path) -> None:
+def remove_leftovers(path: Path) -> None:
+    """Removes the temporary folders beside `path` that belonged to processes that were killed."""
+    name = re.compile(re.escape(f".{path.name}.") + "[0-9a-f]{12}" + re.escape(_SUFFIX))
     for folder in path.parent.iterdir():
-        if not (folder.name.startswith(f".{path.name}.") and folder.name.endswith(_SUFFIX)):
+        if not name.fullmatch(folder.name):
             continue
         with contextlib.suppress(OSError):
             lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -550,32 +550,6 @@ void bind_edge_records(nb::module_& m) {
       "starts"_a.noconvert());
   bind_sort_records<int32_t>(m);
   bind_sort_records<int64_t>(m);
-  m.def(
-      "count_ends",
-      [](In<uint8_t, 1> records, bool wide, bool ranked, int64_t num_records, bool of_sources, uint64_t first,
-         uint64_t last, int shift, Out<int64_t, 1> counts) {
-        require(shift >= 0 && shift < 64 && (last - first) >> shift < counts.size(), "counts is too short");
-        with_record(wide, ranked, [&]<class Record>(Record) {
-          const Record* from = records_of<Record>(records, num_records);
-          nb::gil_scoped_release release;
-          count_ends(from, num_records, {of_sources, first, last}, shift, counts.data());
-        });
-      },
-      "records"_a.noconvert(), "wide"_a, "ranked"_a, "num_records"_a, "of_sources"_a, "first"_a, "last"_a,
-      "shift"_a, "counts"_a.noconvert());
-  m.def(
-      "select_records",
-      [](In<uint8_t, 1> records, bool wide, bool ranked, int64_t num_records, bool of_sources, uint64_t first,
-         uint64_t last, Out<uint8_t, 1> out) {
-        return with_record(wide, ranked, [&]<class Record>(Record) {
-          const Record* from = records_of<Record>(records, num_records);
-          Record* to = records_of<Record>(out, num_records);
-          nb::gil_scoped_release release;
-          return select_records(from, num_records, {of_sources, first, last}, to);
-        });
-      },
-      "records"_a.noconvert(), "wide"_a, "ranked"_a, "num_records"_a, "of_sources"_a, "first"_a, "last"_a,
-      "out"_a.noconvert());
 }
 
 // ---- sampling ---------------------------------------------------------------------------------------------

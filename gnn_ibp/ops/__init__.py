@@ -10,6 +10,7 @@ from gnn_ibp.ops.device import (
     initial_counts,
     launch_gather_decode,
 )
+from gnn_ibp.ops.edge_records import EdgeRecords
 from gnn_ibp.ops.encode import decode_all, encode_rows, ibp_codec, stored_sizes
 from gnn_ibp.ops.fit import fit_positions, fit_sweep, fit_threshold
 from gnn_ibp.ops.gather import (
@@ -47,6 +48,7 @@ __all__ = [
     "CscArrays",
     "DeviceKernel",
     "DeviceSource",
+    "EdgeRecords",
     "GatherCounts",
     "Gathered",
     "KernelCodec",

@@ -28,11 +28,16 @@ def build_csc(
     """
     bad = _kernels.first_bad_edge(src, dst, num_nodes)
     if bad >= 0:
-        raise IndexError(
-            f"edge_index names a node that does not exist: edge {bad} is ({src[bad]}, {dst[bad]}), "
-            f"the {num_nodes} nodes have ids from 0 to {num_nodes - 1}"
-        )
+        raise bad_edge(bad, src[bad], dst[bad], num_nodes)
     return CscArrays(*_kernels.build_csc(src, dst, num_nodes, undirected, dedup))
+
+
+def bad_edge(position: int, src: object, dst: object, num_nodes: int) -> IndexError:
+    """The error about an edge with an end that does not exist."""
+    return IndexError(
+        f"edge_index names a node that does not exist: edge {position} is ({src}, {dst}), "
+        f"the {num_nodes} nodes have ids from 0 to {num_nodes - 1}"
+    )
 
 
 def first_bad_node(indptr: Ids, indices: Indices) -> int | None:

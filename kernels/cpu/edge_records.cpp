@@ -49,12 +49,6 @@ int64_t position_of(const Tail<RankedRecord<Word>>& tail) {
   return static_cast<int64_t>(tail.rank & ~kReverse);
 }
 
-template <class Record>
-bool inside(const Record& record, const EndRange& range) {
-  const uint64_t end = range.of_sources ? record.src : record.dst;
-  return end >= range.first && end <= range.last;
-}
-
 // Sorts one bucket: by destination through counting, the edges of each destination by comparing.
 template <class Record, class Index>
 int64_t sort_bucket(const Record* records, int64_t num_records, int64_t first_node, int64_t num_nodes,
@@ -166,21 +160,6 @@ int64_t sort_records(const RecordBuckets<Record>& buckets, bool dedup, Tail<Reco
   return total;
 }
 
-template <class Record>
-void count_ends(const Record* records, int64_t num_records, const EndRange& range, int shift,
-                int64_t* counts) {
-  for (const Record* record = records; record < records + num_records; ++record)
-    if (inside(*record, range))
-      ++counts[((range.of_sources ? record->src : record->dst) - range.first) >> shift];
-}
-
-template <class Record>
-int64_t select_records(const Record* records, int64_t num_records, const EndRange& range, Record* out) {
-  return std::copy_if(records, records + num_records, out,
-                      [&](const Record& record) { return inside(record, range); }) -
-         out;
-}
-
 #define GNN_IBP_RECORD(Record)                                                                         \
   template int64_t pack_edges(const EdgeList<int32_t>&, int64_t, int64_t, bool, Record*);              \
   template int64_t pack_edges(const EdgeList<int64_t>&, int64_t, int64_t, bool, Record*);              \
@@ -188,9 +167,7 @@ int64_t select_records(const Record* records, int64_t num_records, const EndRang
   template int64_t sort_records(const RecordBuckets<Record>&, bool, Tail<Record>*, int32_t*, int64_t*, \
                                 int64_t*);                                                             \
   template int64_t sort_records(const RecordBuckets<Record>&, bool, Tail<Record>*, int64_t*, int64_t*, \
-                                int64_t*);                                                             \
-  template void count_ends(const Record*, int64_t, const EndRange&, int, int64_t*);                    \
-  template int64_t select_records(const Record*, int64_t, const EndRange&, Record*);
+                                int64_t*);
 GNN_IBP_RECORD(EdgeRecord<uint32_t>)
 GNN_IBP_RECORD(EdgeRecord<uint64_t>)
 GNN_IBP_RECORD(RankedRecord<uint32_t>)

@@ -65,19 +65,4 @@ template <class Record, class Index>
 int64_t sort_records(const RecordBuckets<Record>& buckets, bool dedup, Tail<Record>* scratch, Index* indices,
                      int64_t* perm, int64_t* counts);
 
-// Ends of edges between first and last, of sources or of destinations.
-struct EndRange {
-  bool of_sources;
-  uint64_t first, last;
-};
-
-// Adds to counts[(end - range.first) >> shift] for every record that has its end in the range.
-template <class Record>
-void count_ends(const Record* records, int64_t num_records, const EndRange& range, int shift,
-                int64_t* counts);
-
-// Copies the records that have their end in the range, in their order. Returns their number.
-template <class Record>
-int64_t select_records(const Record* records, int64_t num_records, const EndRange& range, Record* out);
-
 }  // namespace gnn_ibp

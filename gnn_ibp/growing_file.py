@@ -1,0 +1,119 @@
+"""GrowingFile: a file written from front to back over several lives of the program."""
+
+import io
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnn_ibp.disk_file import DiskFile
+from gnn_ibp.errors import FormatError
+from gnn_ibp.rows import Bytes
+
+READ_BYTES = 4 << 20
+
+
+class GrowingFile:
+    """A file to be continued: the first `num_bytes` stay, whatever stands behind them is cut off.
+
+    What was written is on the disk for sure after `sync`. Raises FormatError where the file is shorter than
+    `num_bytes`. A context manager that closes it; it is complete when its owner says so.
+    """
+
+    def __init__(self, path: Path, num_bytes: int = 0) -> None:
+        self.path = path
+        self._file = path.open("r+b" if num_bytes else "wb")
+        there = os.fstat(self._file.fileno()).st_size
+        if there < num_bytes:
+            self._file.close()
+            raise FormatError(f"{path} is cut short: {num_bytes} bytes expected, {there} are there")
+        self._file.truncate(num_bytes)
+        self._file.seek(num_bytes)
+
+    def write(self, data: bytes | NDArray[Any]) -> None:
+        """Appends bytes, or those of a contiguous array."""
+        self._file.write(data if isinstance(data, bytes) else data.data)
+
+    def overwrite_start(self, data: bytes) -> None:
+        """Replaces the first bytes of the file."""
+        at = self._file.tell()
+        self._file.seek(0)
+        self._file.write(data)
+        self._file.seek(at)
+
+    def sync(self) -> None:
+        """Brings everything to the disk."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+
+    @property
+    def num_bytes(self) -> int:
+        return self._file.tell()
+
+    def pieces(self) -> Iterator[Bytes]:
+        """What was written, a few MiB at a time."""
+        self._file.flush()
+        file = DiskFile(self.path)
+        try:
+            for at in range(0, file.size, READ_BYTES):
+                yield file.read(at, min(READ_BYTES, file.size - at))
+        finally:
+            file.close()
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+
+class GrowingArray:
+    """A one-dimensional .npy file, written piece by piece; `num_values` of an earlier life stay."""
+
+    def __init__(self, path: Path, dtype: np.dtype[Any], num_values: int = 0) -> None:
+        self._dtype = dtype
+        begin = len(_npy_header(dtype, 0))
+        self._file = GrowingFile(path, begin + num_values * dtype.itemsize if num_values else 0)
+        if not num_values:
+            self._file.write(bytes(begin))  # no magic yet: an unfinished file is none
+        self.num_values = num_values
+
+    def append(self, values: NDArray[Any]) -> None:
+        """Adds values (n,) of the array's dtype."""
+        assert values.dtype == self._dtype and values.ndim == 1
+        self._file.write(values)
+        self.num_values += len(values)
+
+    def sync(self) -> None:
+        """Brings everything to the disk."""
+        self._file.sync()
+
+    def finish(self) -> None:
+        """Completes the file, which then is what `numpy.save` writes, and closes it."""
+        self._file.overwrite_start(_npy_header(self._dtype, self.num_values))
+        self._file.sync()
+        self._file.close()
+
+    def close(self) -> None:
+        self._file.close()
+
+
+def _npy_header(dtype: np.dtype[Any], num_values: int) -> bytes:
+    """The header of a .npy file; numpy pads it, so that it has the same length for every number of values."""
+    header = io.BytesIO()
+    fields = {
+        "descr": np.lib.format.dtype_to_descr(dtype),
+        "fortran_order": False,
+        "shape": (num_values,),
+    }
+    np.lib.format.write_array_header_1_0(header, fields)
+    return header.getvalue()
