@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import torch
@@ -115,10 +116,7 @@ class DeviceTiers:
         assert source.slot_of is not None, "the CPU fills caches with slot tables"
         slots = source.slot_of[missing.ids]
         here = slots >= 0
-
-        def put(some: Ids, rows: EncodedRows) -> None:
-            _copy_checked(source, some, rows)
-
+        put = partial(_copy_checked, source)
         self._stage(slots[here].astype(np.int64), missing.at[here], out, put, tier)
         tier.physical_bytes = tier.pcie_bytes
         tier.seconds = time.perf_counter() - start

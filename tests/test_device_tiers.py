@@ -560,3 +560,13 @@ def test_an_interrupted_read_does_not_disturb_the_next(
     assert cuda.queued[None] == [], "the memory of the first read was not used before that was over"
     assert same_bits(out.numpy(), rows[ids])
     check_sums(reader.stats(), 50)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("host", ["some", "all"])
+def test_kernels_touch_no_byte_beside_what_they_are_given(tmp_path: Path, layout: str, host: str) -> None:
+    cuda = SimtCuda(sanitizer="address")
+    reader, rows, _ = opened(tmp_path, SOME, HOST[host], layout, cuda)
+    for num_ids in (1, 100):
+        ids = ids_of(num_ids)
+        assert same_bits(read(reader, torch.from_numpy(ids)), rows[ids])
