@@ -18,7 +18,7 @@ import json
 import statistics
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -134,7 +134,7 @@ class RowsOnDevice:
 
     def gather(self, percent: int, ids: Tensor, out: Tensor, scratch: "Scratch", counts: Tensor) -> None:
         """Starts decoding rows ids[i] to out[i]."""
-        cache = DeviceSource(**{**vars(self.device), "slot_of": self.slot_of[percent]})
+        cache = replace(self.device, slot_of=self.slot_of[percent])
         launch_gather_decode(
             *(self.cuda, self.codec, self.table, ids, len(self.rows), [cache, self.host], out, None),
             *(scratch.missing_ids, scratch.missing_at, counts),
