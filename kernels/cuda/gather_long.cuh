@@ -93,12 +93,12 @@ class LongRows {
 
   __device__ __forceinline__ void fetch(unsigned ring, const Place& place, uint32_t begin,
                                         uint32_t end) const {
-    fetch_units<32>(ring_of(ring), kRingMask, place.row - skip_of(place.row), begin, end, lane_);
+    fetch_units<32>(ring_of(ring), kRingMask, place.line, begin, end, lane_);
   }
 
   // Copies begin: as much of the row as the ring takes, or the head of an encoded row in place.
   __device__ __forceinline__ void open(const Place& place, unsigned ring) const {
-    const uint32_t skip = skip_of(place.row), begin = first_unit(place, skip);
+    const uint32_t skip = place.skip, begin = first_unit(place, skip);
     if (!(place.flags & kInPlace && long_head()))
       fetch(ring, place, begin, min(unit_end(skip, place.size), room_end(8 * kUnitBytes * begin)));
     cp_async_commit();
@@ -107,7 +107,7 @@ class LongRows {
   // In place: reads the head, which tells the size; copies of the payload begin.
   __device__ __forceinline__ void extend(Place& place, unsigned ring) const {
     if (!(place.flags & kInPlace)) return;
-    const uint32_t skip = skip_of(place.row);
+    const uint32_t skip = place.skip;
     uint32_t saved = 0;
     cp_async_wait<0>();
     __syncwarp();
@@ -138,7 +138,7 @@ class LongRows {
   __device__ __forceinline__ void load_window(const Place& place, uint32_t skip, uint32_t number) const {
     const uint32_t before = number * kWindowBytes, count = min(shape_.head_bytes - before, kWindowBytes);
     __syncwarp();  // the window has been read
-    fetch_units<32>(window_, ~0u, place.row - skip + before, unit_begin(skip), unit_end(skip, count), lane_);
+    fetch_units<32>(window_, ~0u, place.line + before, unit_begin(skip), unit_end(skip, count), lane_);
     cp_async_commit();
     cp_async_wait<0>();
     __syncwarp();
@@ -147,7 +147,7 @@ class LongRows {
   // Decodes a row; copies of the next one begin meanwhile.
   __device__ __forceinline__ void decode(Place& place, unsigned ring, const Place* next) const {
     const bool encoded = place.flags & kEncoded;
-    const uint32_t skip = skip_of(place.row), size = place.size, head_bytes = encoded ? shape_.head_bytes : 0;
+    const uint32_t skip = place.skip, size = place.size, head_bytes = encoded ? shape_.head_bytes : 0;
     const uint8_t* head = reinterpret_cast<const uint8_t*>(window_) + skip;
     if (encoded && !long_head()) {
       for (uint32_t unit = lane_; unit < unit_end(skip, head_bytes); unit += 32)

@@ -101,9 +101,8 @@ class ShortRows {
   __device__ __forceinline__ void open(unsigned r, uint32_t slot) const {
     if (present(r)) {
       const Place& p = place(r);
-      const uint32_t skip = skip_of(p.row), begin = unit_begin(skip);
-      const uint32_t end = p.size ? unit_end(skip, p.size) : begin;
-      fetch_row<Codec::kLanes, kRounds>(units_ + slot, p.row - skip, begin, end, lane_);
+      const uint32_t begin = unit_begin(p.skip), end = unit_end(p.skip, p.size);
+      fetch_row<Codec::kLanes, kRounds>(units_ + slot, p.line, begin, end, lane_);
     }
     cp_async_commit();
   }
@@ -112,7 +111,7 @@ class ShortRows {
     const bool in_place = present(r) && place(r).flags & kInPlace;
     uint32_t saved = 0, skip = 0;
     if (in_place) {
-      skip = skip_of(place(r).row);
+      skip = place(r).skip;
       saved = Codec::saved_bits(part_, Codec::bits(part_, bytes_at(slot, skip), lane_));
     }
 #pragma unroll
@@ -122,7 +121,7 @@ class ShortRows {
       const uint32_t size = codec_.size_of(saved);
       if (size < shape_.row_bytes) {
         const uint32_t begin = unit_end(skip, shape_.head_bytes), end = unit_end(skip, size);
-        fetch_row<Codec::kLanes, kRounds>(units_ + slot, p.row - skip, begin, end, lane_);
+        fetch_row<Codec::kLanes, kRounds>(units_ + slot, p.line, begin, end, lane_);
         if (lane_ == 0) p.size = size;
       } else if (lane_ == 0) {
         p.damaged = 1;
@@ -135,8 +134,7 @@ class ShortRows {
   __device__ __forceinline__ void decode(unsigned r, uint32_t slot) const {
     const bool stores = kTeams == 1 || present(r);
     Place& p = stores ? place(r) : places_[0];
-    const uint32_t skip = skip_of(p.row), encoded = p.flags & kEncoded,
-                   head = encoded ? shape_.head_bytes : 0;
+    const uint32_t skip = p.skip, encoded = p.flags & kEncoded, head = encoded ? shape_.head_bytes : 0;
     const uint8_t* row = bytes_at(slot, skip);
     const uint32_t bits = Codec::bits(part_, row, lane_) & (0 - encoded);  // kEncoded is 1
     const typename Codec::Take take = Codec::take(part_, bits, lane_);

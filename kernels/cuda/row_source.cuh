@@ -7,7 +7,7 @@
 //   condensed:  row i begins at bases[i / 32] + the aligned sizes of the rows before it in its group of 32
 #pragma once
 
-#include "cuda/prelude.cuh"
+#include "cuda/row_stage.cuh"
 
 namespace gnn_ibp {
 
@@ -54,12 +54,13 @@ enum PlaceFlags : uint32_t {
 
 // One row to decode. 32 bytes, so that a warp reads it in two loads.
 struct alignas(16) Place {
-  const uint8_t* row;  // its first stored byte
-  uint64_t out_at;     // of the decoded row, in bytes from the first
-  uint32_t size;       // stored bytes
+  const uint8_t* line;  // the 128-byte line in which it begins
+  uint64_t out_at;      // of the decoded row, in bytes from the first
+  uint32_t skip;        // bytes of the line before the row
+  uint32_t size;        // stored bytes
   uint32_t flags;
-  uint32_t lane;     // which id of the tile it is
-  uint32_t damaged;  // not 0 where decoding found it so
+  uint16_t lane;     // which id of the tile it is
+  uint16_t damaged;  // not 0 where decoding found it so
 };
 
 __device__ __forceinline__ int64_t find_slot(const RowSource& source, int64_t id) {
@@ -130,7 +131,9 @@ __device__ __forceinline__ bool locate(const RowSource& source, uint64_t slot, c
   const uint64_t rows_bytes = source.slab_bytes - 2 * kPadBytes;
   if (room > rows_bytes || at > rows_bytes - room) return false;
   if (encoded ? size < shape.head_bytes || size >= shape.row_bytes : size != shape.row_bytes) return false;
-  place.row = source.slab + kPadBytes + at;
+  const uint8_t* row = source.slab + kPadBytes + at;
+  place.skip = static_cast<uint32_t>(reinterpret_cast<uint64_t>(row)) & (kLineBytes - 1);
+  place.line = row - place.skip;
   place.size = static_cast<uint32_t>(size);
   return true;
 }

@@ -17,11 +17,6 @@ constexpr uint32_t kUnitBytes = 16;
 constexpr uint32_t kLineBytes = 128;
 constexpr uint32_t kLineUnits = kLineBytes / kUnitBytes;
 
-// Bytes from the line in which the row begins to the row.
-__device__ __forceinline__ uint32_t skip_of(const uint8_t* row) {
-  return static_cast<uint32_t>(reinterpret_cast<uint64_t>(row)) & (kLineBytes - 1);
-}
-
 __device__ __forceinline__ uint32_t unit_begin(uint32_t skip) { return skip / 32 * 2; }
 
 // Behind the sector of byte `bytes - 1` of the row.

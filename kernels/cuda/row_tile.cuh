@@ -74,7 +74,7 @@ __device__ __forceinline__ unsigned look_up(const Request& request, const RowSha
   const unsigned present = __ballot_sync(kAllLanes, well);
   if (well) {
     place.out_at = static_cast<uint64_t>(target) * shape.row_bytes;
-    place.lane = lane;
+    place.lane = static_cast<uint16_t>(lane);
     places[__popc(present & lanes_below)] = place;
   }
   any_in_place = __any_sync(kAllLanes, well && (place.flags & kInPlace));
@@ -95,9 +95,8 @@ class Served {
       if (place.damaged) {
         lower_to(request.counts + kDamagedAt, first + place.lane);
       } else {
-        const uint32_t skip = static_cast<uint32_t>(reinterpret_cast<uint64_t>(place.row)) & 31;
         hit = 1, size = place.size;
-        sectors = size ? (skip + size + 31) / 32 * 32 : 0;
+        sectors = size ? (unit_end(place.skip, size) - unit_begin(place.skip)) * kUnitBytes : 0;
       }
       from_host = (place.flags & kFromHost) != 0;
     }
