@@ -1,7 +1,7 @@
 """Plain arrays on disk (.npy): read whole or memory-mapped, and refused with the reason and the remedy."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
@@ -14,10 +14,40 @@ HEADERS = {
 }
 
 
+class NpyLayout(NamedTuple):
+    """Where the values of an array lie in a file: from byte `first_byte` on, in C order."""
+
+    path: Path
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    first_byte: int
+
+    @property
+    def num_values(self) -> int:
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def num_bytes(self) -> int:
+        """Of the values."""
+        return self.num_values * self.dtype.itemsize
+
+
 def read_npy(
     path: Path | str, dtypes: tuple[DTypeLike, ...], ndim: int = 1, mmap: bool = False
 ) -> NDArray[Any]:
     """The array in the file `path`; with `mmap` a read-only view of the file, of which nothing is read yet.
+
+    Raises as `npy_layout` does.
+    """
+    layout = npy_layout(path, dtypes, ndim)
+    if mmap and layout.num_values:
+        return np.memmap(layout.path, layout.dtype, "r", layout.first_byte, layout.shape)
+    values = np.fromfile(layout.path, layout.dtype, layout.num_values, offset=layout.first_byte)
+    return values.reshape(layout.shape)
+
+
+def npy_layout(path: Path | str, dtypes: tuple[DTypeLike, ...], ndim: int = 1) -> NpyLayout:
+    """Where the array in the file `path` lies; only the header is read.
 
     Raises FormatError where the file is not a .npy file, is cut short or too long, or holds an array that is
     big-endian, in Fortran order, of another dtype than `dtypes` or of other dimensions than `ndim`.
@@ -32,17 +62,14 @@ def read_npy(
                 f"{path} does not begin like a .npy file ({error}); write it with numpy.save"
             ) from error
         _check_header(path, shape, fortran, dtype, dtypes, ndim)
-        first_byte = file.tell()
-        num_bytes = int(np.prod(shape, dtype=np.int64)) * dtype.itemsize
-        file_bytes = path.stat().st_size
-        if file_bytes != first_byte + num_bytes:
-            raise FormatError(
-                f"{path} has {file_bytes} bytes, its header announces {first_byte + num_bytes}: "
-                "it was cut short or is not whole; copy or convert it again"
-            )
-        if mmap and num_bytes:
-            return np.memmap(path, dtype, "r", first_byte, shape)
-        return np.fromfile(file, dtype, num_bytes // dtype.itemsize).reshape(shape)
+        layout = NpyLayout(path, dtype, shape, file.tell())
+    file_bytes, announced = path.stat().st_size, layout.first_byte + layout.num_bytes
+    if file_bytes != announced:
+        raise FormatError(
+            f"{path} has {file_bytes} bytes, its header announces {announced}: "
+            "it was cut short or is not whole; copy or convert it again"
+        )
+    return layout
 
 
 def _check_header(

@@ -46,6 +46,8 @@ class ConvertFlags:
     """The new folder."""
     raw_root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
     """Folder for what is downloaded; None means the folder raw beside OUT."""
+    num_classes: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
+    """Which labels of IGB: 19 or 2983; None means 19."""
     chunk_bits: Annotated[Literal[8, 16, 32, 64] | None, tyro.conf.arg(metavar="8|16|32|64")] = None
     """Width of a chunk; None picks the one that saves most."""
     threshold: Annotated[str | None, tyro.conf.arg(metavar="T")] = None

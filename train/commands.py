@@ -23,6 +23,7 @@ def convert(
     out: Path,
     *,
     raw_root: Path | None = None,
+    num_classes: int | None = None,
     chunk_bits: int | None = None,
     threshold: str | float | None = None,
     layout: str = "condensed",
@@ -44,7 +45,15 @@ def convert(
         align=align,
     )
     budget = None if memory_budget is None else parse_bytes(memory_budget)
-    path = convert_source(source, out, raw_root=raw_root, settings=settings, memory_budget=budget, say=_say)
+    path = convert_source(
+        source,
+        out,
+        raw_root=raw_root,
+        num_classes=num_classes,
+        settings=settings,
+        memory_budget=budget,
+        say=_say,
+    )
     print(info_text(path))
     return 0
 

@@ -62,6 +62,8 @@ class Config:
     """Folder in which data sets lie; one that is missing is made there first."""
     raw_root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
     """Folder for what is downloaded; None means ROOT/raw."""
+    num_classes: Number = None
+    """Which labels of IGB: 19 or 2983; None means 19."""
     config: File = None
     """TOML file with settings."""
     device: str = "auto"
@@ -113,7 +115,7 @@ class Config:
 
     def __post_init__(self) -> None:
         """Raises SettingsError for values out of range."""
-        for name in ("epochs", "batch_size", "hidden", "eval_every", "threads", "max_batches"):
+        for name in ("epochs", "batch_size", "hidden", "eval_every", "threads", "max_batches", "num_classes"):
             value = getattr(self, name)
             _require(value is None or value >= 1, name, value, "a whole number from 1 up")
         _require((self.threads or 1) <= MAX_THREADS, "threads", self.threads, f"at most {MAX_THREADS}")

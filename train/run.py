@@ -73,7 +73,14 @@ def _train(config: Config, cuda: Cuda | None, run: dict[str, Any], memory: PeakM
     print(report.settings_text(run["settings"]), flush=True)
     torch.manual_seed(config.seed)
     settings = ConversionSettings(undirected=config.undirected, dedup=config.dedup)
-    ds = prepare(config.dataset, config.root, raw_root=config.raw_root, settings=settings, say=print)
+    ds = prepare(
+        config.dataset,
+        config.root,
+        raw_root=config.raw_root,
+        num_classes=config.num_classes,
+        settings=settings,
+        say=print,
+    )
     nodes = labelled_nodes(ds)
     sampler = NeighborSampler(ds.graph, list(config.fanout), seed=config.seed)
     store = FeatureStore(

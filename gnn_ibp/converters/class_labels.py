@@ -55,7 +55,8 @@ def check_classes(labels: Ids, splits: Mapping[str, Ids], num_classes: int, wher
 
 def _whole(block: NDArray[Any], first_node: int, where: str) -> Ids:
     if block.dtype.kind == "f":
-        given, block = block, np.where(np.isnan(block), NO_LABEL, block)
+        given, block = block, block.astype(np.float64)
+        block[np.isnan(block)] = NO_LABEL
         bad = (block != np.trunc(block)) | (np.abs(block) >= 2.0**62)
     else:
         given, bad = block, block > np.iinfo(np.int64).max

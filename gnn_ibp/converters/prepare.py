@@ -26,6 +26,7 @@ def prepare(
     root: Path | str,
     *,
     raw_root: Path | str | None = None,
+    num_classes: int | None = None,
     settings: ConversionSettings | None = None,
     memory_budget: int | None = None,
     say: Say = _nothing,
@@ -34,6 +35,7 @@ def prepare(
 
     name: of a source, see `find_source`; or of a data set that lies in `root` already, or the path of one.
     raw_root: where raw files lie or are downloaded to, by default root/raw.
+    num_classes: which of its labels, see `find_source`.
     say: takes a line about what is done.
 
     SettingsError where what is there was made from another source or with other settings, or the name is
@@ -43,8 +45,8 @@ def prepare(
     suffix = "-undirected" * settings.undirected + "-dedup" * settings.dedup
     existing = _existing(name, root, suffix)
     if existing is not None:
-        return _checked(existing, settings, None)
-    source = find_source(name)
+        return _with_classes(_checked(existing, settings, None), num_classes)
+    source = find_source(name, num_classes)
     path = root / f"{source.folder}{suffix}"
     if not path.exists():
         parts = source.read(Path(raw_root) if raw_root else root / "raw", root, say)
@@ -61,6 +63,7 @@ def convert_source(
     out: Path | str,
     *,
     raw_root: Path | str | None = None,
+    num_classes: int | None = None,
     settings: ConversionSettings | None = None,
     memory_budget: int | None = None,
     say: Say = _nothing,
@@ -74,12 +77,12 @@ def convert_source(
     if out.exists():
         raise FileExistsError(f"{out} exists; remove it or choose another folder")
     if Path(source).is_dir():
-        dataset = Dataset.open(source)
+        dataset = _with_classes(Dataset.open(source), num_classes)
         settings = folder_settings(dataset, settings)
         parts = folder_parts(dataset, settings)
     else:
         raw = Path(raw_root) if raw_root else out.parent / "raw"
-        parts = find_source(source).read(raw, out.parent, say)
+        parts = find_source(source, num_classes).read(raw, out.parent, say)
     return _write(parts, out, settings, memory_budget, say)
 
 
@@ -132,6 +135,16 @@ def _checked(path: Path, settings: ConversionSettings, source: Source | None) ->
                 f"{path} was made with {key} = {there}, {key} = {wanted} is asked for; "
                 f"{_remedy(path, key, wanted)}"
             )
+    return dataset
+
+
+def _with_classes(dataset: Dataset, num_classes: int | None) -> Dataset:
+    """`dataset`. SettingsError where other labels are asked for than those that it has."""
+    if num_classes not in (None, dataset.num_classes):
+        raise SettingsError(
+            f"{dataset.path} has {dataset.num_classes} classes, --num-classes is {num_classes}; leave it "
+            "out, or make another data set from the source"
+        )
     return dataset
 
 

@@ -1,10 +1,12 @@
-"""What can be converted, by name: the built-in graph, data sets of PyG's and OGB's, .npz files."""
+"""What can be converted, by name: the built-in graph, public data sets, .npz files."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gnn_ibp.converters.igb import DEFAULT_CLASSES, SIZES, igb_parts, igb_source
+from gnn_ibp.converters.mag240m import mag240m_parts, mag240m_source
 from gnn_ibp.converters.npz import npz_parts
 from gnn_ibp.converters.ogb import ogb_parts, ogb_source
 from gnn_ibp.converters.ogb_table import NOT_YET, OGB_DATASETS, ogb_dataset
@@ -34,10 +36,17 @@ class Source:
     read: Callable[[Path, Path, Say], DatasetParts]
 
 
-def find_source(name: str) -> Source:
-    """The source called `name`. SettingsError for an unknown one, with the nearest known name."""
+def find_source(name: str, num_classes: int | None = None) -> Source:
+    """The source called `name`. SettingsError for an unknown one, with the nearest known name.
+
+    num_classes: which of its labels, for a data set that has several; None for its usual ones.
+    """
     kind, colon, rest = name.partition(":")
     key = kind.lower()
+    if num_classes is not None:
+        if key not in _IGB_SIZES or colon:
+            raise SettingsError(f"--num-classes picks one of IGB's labels, {name} leaves no choice")
+        colon, rest = ":", str(num_classes)
     if key in CONVERTERS and (not colon or key in PARAMETERS):
         return CONVERTERS[key](key, rest)
     if key in NOT_YET or key.startswith(_OGB_PREFIXES):
@@ -55,6 +64,8 @@ def config_name(name: str) -> str:
     kind, _, rest = name.partition(":")
     if kind.lower() == "npz":
         return Path(rest).stem.lower()
+    if kind.lower() in _IGB_SIZES:
+        return _IGB
     return ALIASES.get(name.lower(), name.lower())
 
 
@@ -108,6 +119,24 @@ def _ogb(key: str, rest: str) -> Source:
     )
 
 
+def _mag240m(key: str, rest: str) -> Source:
+    return Source(key, key, key, mag240m_source(), mag240m_parts)
+
+
+def _igb(key: str, rest: str) -> Source:
+    size = _IGB_SIZES[key]
+    if rest and not rest.isdecimal():
+        raise SettingsError(f"data set {key}:{rest}: the number of classes is wanted behind the colon")
+    num_classes = int(rest or DEFAULT_CLASSES)
+    folder = key if num_classes == DEFAULT_CLASSES else f"{key}-{num_classes}"
+    identity = igb_source(size, num_classes)
+    return Source(
+        folder, folder, _IGB, identity, lambda raw_root, scratch, say: igb_parts(size, num_classes, raw_root)
+    )
+
+
+_IGB = "igb"
+_IGB_SIZES = {f"{_IGB}-{size}": size for size in SIZES}
 _OGB_NAMES = {name.lower(): name for name in OGB_DATASETS}
 
 CONVERTERS: dict[str, Callable[[str, str], Source]] = {
@@ -115,14 +144,15 @@ CONVERTERS: dict[str, Callable[[str, str], Source]] = {
     "npz": _npz,
     **dict.fromkeys((*PYG_DATASETS, *ALIASES), _pyg),
     **dict.fromkeys(_OGB_NAMES, _ogb),
+    "mag240m": _mag240m,
+    **dict.fromkeys(_IGB_SIZES, _igb),
 }
 """Name, in lower case -> source of that name and of what stands behind its colon."""
 
-PARAMETERS = ("synthetic", "npz")
+PARAMETERS = ("synthetic", "npz", *_IGB_SIZES)
 """Names that take something behind a colon."""
 
 
 def _known() -> str:
-    return (
-        f"names that work: synthetic, synthetic:NODES, npz:PATH, {', '.join((*PYG_DATASETS, *OGB_DATASETS))}"
-    )
+    plain = ", ".join((*PYG_DATASETS, *OGB_DATASETS, "mag240m", *_IGB_SIZES))
+    return f"names that work: synthetic, synthetic:NODES, npz:PATH, {plain}"
