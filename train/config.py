@@ -57,7 +57,7 @@ class Config:
     """
 
     dataset: str = "synthetic"
-    """Name of the data set: synthetic, synthetic:NODES, npz:PATH, cora, reddit, ..."""
+    """Name of the data set: synthetic, synthetic:NODES, npz:PATH, cora, ogbn-papers100M, ..."""
     root: Path = Path("data")
     """Folder in which data sets lie; one that is missing is made there first."""
     raw_root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None

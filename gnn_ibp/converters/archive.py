@@ -21,7 +21,8 @@ def extracted_bytes(path: Path, top: str) -> int:
 def extract(path: Path, top: str, out: Path) -> None:
     """Extracts what lies in the folder `top` of the archive `path` into the new folder `out`.
 
-    Every member's checksum is compared. FormatError names what is damaged; `out` is whole or not there.
+    Every member's checksum is compared. FormatError names what is damaged; `out` is whole or not there. Where
+    another process made it meanwhile, that one stays.
     """
     with _opened(path) as archive, temporary_folder(out) as folder:
         members = _members(archive, top)
@@ -39,7 +40,11 @@ def extract(path: Path, top: str, out: Path) -> None:
                         file.commit()
                 except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
                     raise FormatError(f"{path}: {info.filename} is damaged ({error}); {_REMEDY}") from error
-        folder.rename(out)
+        try:
+            folder.rename(out)
+        except OSError:
+            if not out.exists():  # otherwise another process was faster
+                raise
         sync_folder(out.parent)
 
 

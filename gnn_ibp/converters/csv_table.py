@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from gnn_ibp.converters.read_ahead import read_ahead
 from gnn_ibp.errors import FormatError
 from gnn_ibp.row_stream import Rows, block_rows, sample_by_pass
 from gnn_ibp.row_type import RowType
@@ -85,6 +86,9 @@ class CsvRows:
     parsed: DTypeLike
 
     def blocks(self, first_row: int = 0) -> Iterator[Rows]:
+        return read_ahead(self._blocks(first_row))
+
+    def _blocks(self, first_row: int) -> Iterator[Rows]:
         at = first_row
         for block in self.table.blocks(self.parsed, block_rows(self.row_type), first_row):
             at += len(block)

@@ -104,7 +104,7 @@ def _find(size: str, raw_root: Path) -> Path:
 def _labels(layout: NpyLayout, size: str, num_classes: int) -> Ids:
     num_nodes, labelled = SIZES[size].num_nodes, SIZES[size].num_labelled[num_classes]
     labels = np.full(num_nodes, NO_LABEL, np.int64)
-    blocks = NpyArray(layout).blocks(LABELS_PER_BLOCK, labelled)
+    blocks = NpyArray(layout).blocks(LABELS_PER_BLOCK, until=labelled)
     labels[:labelled] = class_labels(blocks, labelled, str(layout.path))
     return labels
 

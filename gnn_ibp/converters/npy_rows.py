@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnn_ibp.codec import fit_sample_ids
+from gnn_ibp.converters.read_ahead import read_ahead
 from gnn_ibp.disk_file import DiskFile
 from gnn_ibp.edge_stream import BLOCK_EDGES, Ends
 from gnn_ibp.errors import FormatError
@@ -38,10 +39,10 @@ class NpyArray:
         row_values = int(np.prod(shape, dtype=np.int64))
         return self.values(first * row_values, count * row_values).reshape(count, *shape)
 
-    def blocks(self, num_rows: int, until: int | None = None) -> Iterator[NDArray[Any]]:
-        """The rows before `until`, by default all, `num_rows` at a time."""
+    def blocks(self, num_rows: int, first_row: int = 0, until: int | None = None) -> Iterator[NDArray[Any]]:
+        """The rows from `first_row` on and before `until`, by default all, `num_rows` at a time."""
         until = self.layout.shape[0] if until is None else until
-        for first in range(0, until, num_rows):
+        for first in range(first_row, until, num_rows):
             yield self.rows(first, min(num_rows, until - first))
 
 
@@ -54,9 +55,7 @@ class NpyRows:
         self.row_type = RowType(layout.dtype.name, layout.shape[1:])
 
     def blocks(self, first_row: int = 0) -> Iterator[Rows]:
-        step = block_rows(self.row_type)
-        for first in range(first_row, self.num_rows, step):
-            yield self._array.rows(first, min(step, self.num_rows - first))
+        return read_ahead(self._array.blocks(block_rows(self.row_type), first_row))
 
     def sample(self, seed: int) -> Rows:
         return self.take(fit_sample_ids(self.num_rows, self.row_type.row_bytes, seed))

@@ -65,7 +65,7 @@ class RawFolder:
         self._check_disk(root, archive.extracted_bytes(path, self.top), scratch)
         out = root / self.folder
         archive.extract(path, self.top, out)
-        path.unlink()
+        path.unlink(missing_ok=True)
         return out
 
     def _check_disk(self, root: Path, raw_bytes: int, scratch: Path) -> None:

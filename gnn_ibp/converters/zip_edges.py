@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from gnn_ibp.converters.inverse_edges import with_inverse
+from gnn_ibp.converters.read_ahead import read_ahead
 from gnn_ibp.converters.zip_arrays import ZipArrays
 from gnn_ibp.edge_stream import BLOCK_EDGES, Ends
 from gnn_ibp.errors import FormatError
@@ -17,7 +18,8 @@ from gnn_ibp.errors import FormatError
 class ZipEdges:
     """The member `name`; with `add_inverse` each edge is followed by its reverse.
 
-    Two readers go through the member side by side, one for each row. FormatError for another shape or dtype.
+    Two readers go through the member side by side, one for each row, each in a thread. FormatError for
+    another shape or dtype.
     """
 
     arrays: ZipArrays
@@ -51,10 +53,13 @@ class ZipEdges:
         return with_inverse(self._given(first // 2), bool(first % 2))
 
     def _given(self, first: int) -> Iterator[tuple[Ends, Ends]]:
-        src, dst = self.arrays.open(self.name), self.arrays.open(self.name)
-        src.skip_values(first)
-        dst.skip_values(self.num_given + first)
+        src, dst = (read_ahead(self._ends(row, first)) for row in (0, 1))
+        return zip(src, dst, strict=True)
+
+    def _ends(self, row: int, first: int) -> Iterator[Ends]:
+        """The ends in one row of the array, from edge `first` on."""
+        array = self.arrays.open(self.name)
+        array.skip_values(row * self.num_given + first)
         step = BLOCK_EDGES // (1 + self.add_inverse)
         for at in range(first, self.num_given, step):
-            count = min(step, self.num_given - at)
-            yield src.take_values(count), dst.take_values(count)
+            yield array.take_values(min(step, self.num_given - at))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gnn_ibp.converters.read_ahead import read_ahead
 from gnn_ibp.converters.zip_arrays import ZipArray, ZipArrays
 from gnn_ibp.errors import FormatError
 from gnn_ibp.row_stream import Rows, block_rows, sample_by_pass
@@ -36,6 +37,9 @@ class ZipRows:
             raise FormatError(f"{array.where}: {error}") from error
 
     def blocks(self, first_row: int = 0) -> Iterator[Rows]:
+        return read_ahead(self._blocks(first_row))
+
+    def _blocks(self, first_row: int) -> Iterator[Rows]:
         array, step = self._open(), block_rows(self.row_type)
         array.skip_values(first_row * int(np.prod(array.shape[1:], dtype=np.int64)))
         for first in range(first_row, array.shape[0], step):
