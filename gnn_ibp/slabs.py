@@ -62,7 +62,7 @@ def fill(file: FeatureFile, slabs: Sequence[Slab], progress: str | None) -> None
     """
     if not slabs:
         return
-    wanted = _union([slab.ids for slab in slabs])
+    wanted = _union([slab.ids for slab in slabs], file.num_rows)
     for first_row, block in file.encoded_blocks(wanted, progress=progress):
         for slab in slabs:
             slab.put(first_row, block)
@@ -75,9 +75,13 @@ def held_range(ids: Ids | None, first_row: int, block: EncodedRows) -> tuple[int
     return lo, hi
 
 
-def _union(wanted: Sequence[Ids | None]) -> Ids | None:
+def _union(wanted: Sequence[Ids | None], num_rows: int) -> Ids | None:
     """Ascending; None for all."""
-    first, *others = wanted
-    for other in others:
-        first = None if first is None or other is None else np.union1d(first, other)
-    return first
+    if len(wanted) == 1:
+        return wanted[0]
+    held = np.zeros(num_rows, np.bool_)
+    for ids in wanted:
+        if ids is None:
+            return None
+        held[ids] = True
+    return np.flatnonzero(held)

@@ -13,7 +13,7 @@ KEPT_OUT = -2
 """Marks in a slot table while slots are given: no slot yet, and none to be given."""
 
 MAX_SLOTS = 2**31 - 1
-_FIRST_STEP = 1 << 20
+_FIRST_STEP, _LARGEST_STEP = 1 << 20, 1 << 28
 
 BytesBeside = Callable[[Ids], Ids]
 """Bytes that so many rows take in the budget besides the slab; of several numbers of rows."""
@@ -59,7 +59,8 @@ class Slots:
         while at < len(ids):
             if not self._give(ids[at : at + step]):
                 return False
-            at, step = at + step, 2 * step  # sizes may have to be read: only a few passes over the file
+            # sizes may have to be read: only a few passes over the file
+            at, step = at + step, min(2 * step, _LARGEST_STEP)
         return True
 
     def sort(self) -> Ids:
@@ -70,8 +71,7 @@ class Slots:
         return ids
 
     def _give(self, ids: Ids) -> bool:
-        some = ids[np.sort(np.unique(ids, return_index=True)[1])]
-        some = some[self.slot_of[some] == NONE]
+        some = self._new_ones(ids)
         sizes = self._file.stored_sizes(some)
         ends = self._rows_bytes + np.cumsum(-(-sizes // self._align) * self._align)
         num_rows = self.num_rows + np.arange(1, len(some) + 1)
@@ -83,6 +83,15 @@ class Slots:
         self.num_rows += fit
         self._rows_bytes = int(ends[fit - 1]) if fit else self._rows_bytes
         return fit == len(some)
+
+    def _new_ones(self, ids: Ids) -> Ids:
+        """Those without a slot that may have one, in the same order, each once."""
+        some = ids[self.slot_of[ids] == NONE]
+        numbers = np.arange(len(some), dtype=np.int32)
+        self.slot_of[some[::-1]] = numbers[::-1]  # of several assignments the last one counts
+        first: Ids = some[self.slot_of[some] == numbers]
+        self.slot_of[some] = NONE
+        return first
 
 
 def index_bytes(num_rows: Ids, file: FeatureFile) -> Ids:
