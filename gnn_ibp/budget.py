@@ -29,6 +29,15 @@ def free_memory(root: Path = Path("/")) -> int:
     return max(0, min(limits))
 
 
+def used_memory(root: Path = Path("/")) -> int:
+    """Bytes that this process holds without a file behind them, shared memory included; 0 if unknown."""
+    try:
+        lines = (root / "proc/self/status").read_text().splitlines()
+    except OSError:
+        return 0
+    return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith(("RssAnon:", "RssShmem:")))
+
+
 def parse_bytes(size: str | int, free: Callable[[], int] = free_memory) -> int:
     """The bytes that `size` means: 0, "0", "512MiB", "1.5 GiB", "4GB", or "auto", half of `free()`.
 

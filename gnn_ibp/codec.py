@@ -260,10 +260,19 @@ def check_chunk_bits(chunk_bits: int, row_bytes: int = 0) -> None:
 
 def fit_sample_ids(num_rows: int, row_bytes: int, seed: int = 0) -> Ids:
     """Ascending ids of the rows that a codec is fitted on: a seeded random choice, all where they are few."""
-    wanted = max(1, min(SAMPLE_ROWS, SAMPLE_BYTES // max(1, row_bytes)))
+    wanted = _sample_rows(row_bytes)
     if num_rows <= wanted:
         return np.arange(num_rows)
     return np.sort(np.random.default_rng(seed).choice(num_rows, wanted, replace=False))
+
+
+def fit_sample_bytes(row_bytes: int) -> int:
+    """The bytes of the rows that a codec is fitted on, where there are many."""
+    return _sample_rows(row_bytes) * row_bytes
+
+
+def _sample_rows(row_bytes: int) -> int:
+    return max(1, min(SAMPLE_ROWS, SAMPLE_BYTES // max(1, row_bytes)))
 
 
 def _chunk_bits_for(row_bytes: int) -> list[int]:

@@ -12,6 +12,8 @@ CHUNK_BYTES = 2 << 20
 
 Float64 = NDArray[np.float64]
 
+_STATE = ("_shift", "_count", "_sum", "_square", "_num_values", "_num_nonzero")
+
 
 @dataclass(frozen=True)
 class Statistics:
@@ -40,6 +42,15 @@ class ColumnStats:
         step = max(1, CHUNK_BYTES // max(8, 8 * len(self._sum)))
         for first in range(0, len(rows), step):
             self._add(_float64(rows[first : first + step]).reshape(-1, len(self._sum)))
+
+    def state(self) -> dict[str, Any]:
+        """Everything that was added so far, for `go_on`."""
+        return {name: getattr(self, name) for name in _STATE}
+
+    def go_on(self, state: dict[str, Any]) -> None:
+        """Takes what another one of this shape had added as added."""
+        for name in _STATE:
+            setattr(self, name, state[name])
 
     def _add(self, values: Float64) -> None:
         self._num_values += values.size

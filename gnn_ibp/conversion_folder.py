@@ -4,7 +4,7 @@ import contextlib
 import fcntl
 import os
 import shutil
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -12,9 +12,8 @@ from typing import Any, Self
 from gnn_ibp.disk_file import sync_folder
 from gnn_ibp.errors import SettingsError
 from gnn_ibp.journal import Journal
+from gnn_ibp.progress import Say
 from gnn_ibp.temporary_folder import remove_leftovers
-
-Say = Callable[[str], None]
 
 KEPT_AFTER = (KeyboardInterrupt, OSError, MemoryError)
 """Errors after which going on makes sense: Ctrl-C, a full disk, too little memory."""
@@ -46,6 +45,11 @@ class ConversionFolder:
         except BaseException:
             os.close(self._lock)
             raise
+
+    @property
+    def num_bytes(self) -> int:
+        """What lies in it."""
+        return sum(path.stat().st_size for path in self._folder.rglob("*") if path.is_file())
 
     def finish(self) -> None:
         """Gives the data set its name. FileExistsError where something stands there by now."""

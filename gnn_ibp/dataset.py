@@ -114,6 +114,7 @@ class Dataset:
             arrays={key: _as_numpy(array) for key, array in (arrays or {}).items()},
             edge_arrays={key: _as_numpy(array) for key, array in (edge_arrays or {}).items()},
             metric=metric,
+            fingerprint=None,
         )
         return cls.open(write_dataset(parts, path, settings))
 

@@ -49,6 +49,8 @@ class DatasetParts:
     features:      node attributes that become feature files. edge_features: those of edges.
     arrays, edge_arrays: attributes that stay plain arrays, such as types.
     names:         what numbers stand for: "class", "node_type", "edge_type".
+    fingerprint:   tells this content from any other where `source` does not; None: nothing does, so that a
+                   conversion that was killed starts anew.
     directed:      whether the source's edges are one-way; None: it does not say.
     """
 
@@ -67,6 +69,7 @@ class DatasetParts:
     edge_arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)
     names: Mapping[str, list[str]] = field(default_factory=dict)
     metric: str = "accuracy"
+    fingerprint: str | None = ""
     directed: bool | None = None
 
     @property
@@ -77,22 +80,3 @@ class DatasetParts:
         if isinstance(self.edge_index, EdgeStream):
             return self.edge_index.num_edges
         return 0 if self.edge_index is None else len(self.edge_index[0])
-
-    def edges_bytes(self, undirected: bool) -> int:
-        """About the memory that sorting the edges takes; they lie in memory themselves."""
-        if self.graph is not None or self.edge_index is None:
-            return 0
-        if isinstance(self.edge_index, EdgeStream):
-            given = 2 * self.num_edges * self.edge_index.dtype.itemsize
-        else:
-            given = sum(ends.nbytes for ends in self.edge_index)
-        return int(given) + self.num_edges * (1 + undirected) * 24 + 8 * (self.num_nodes or 0)
-
-    def disk_bytes(self) -> int | None:
-        """The most that features and topology take on disk; None where the number of rows is not known."""
-        total = 16 * self.num_edges + 24 * (self.num_nodes or 0)
-        for stream in (*self.features.values(), *self.edge_features.values()):
-            if stream.num_rows is None:
-                return None
-            total += stream.num_rows * (stream.row_type.row_bytes + 8)
-        return total

@@ -2,26 +2,29 @@
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict
+from collections.abc import Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from gnn_ibp.budget import free_memory
 from gnn_ibp.codec import IBPCodec
-from gnn_ibp.column_stats import ColumnStats
+from gnn_ibp.conversion_folder import ConversionFolder
+from gnn_ibp.conversion_need import ConversionNeed
 from gnn_ibp.dataset_meta import EDGE, NAME, NODE, ArrayInfo, FeatureInfo, Meta, file_info
 from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
-from gnn_ibp.disk_file import NewFile, sync_folder
+from gnn_ibp.disk_file import NewFile
+from gnn_ibp.feature_conversion import FeatureConversion
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.feature_writer import FeatureFileWriter
-from gnn_ibp.graph import Graph, build_csc
-from gnn_ibp.labels import checked_labels, checked_num_classes, checked_splits
-from gnn_ibp.progress import progress
+from gnn_ibp.labels import checked_num_classes, checked_splits, label_blocks
+from gnn_ibp.npy import read_npy, write_npy, write_npy_blocks
+from gnn_ibp.progress import Say
 from gnn_ibp.row_stream import RowStream, TakenRows
-from gnn_ibp.temporary_folder import temporary_folder
+from gnn_ibp.topology_writer import TopologyWriter, permuted_blocks
 from gnn_ibp.version import __version__
 
 _ATTRIBUTE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
@@ -30,33 +33,64 @@ Ids = NDArray[np.int64]
 
 
 def write_dataset(
-    parts: DatasetParts, out: str | os.PathLike[str], settings: ConversionSettings | None = None
+    parts: DatasetParts,
+    out: str | os.PathLike[str],
+    settings: ConversionSettings | None = None,
+    memory_bytes: int | None = None,
+    say: Say | None = None,
 ) -> Path:
     """Writes a data set into the new folder `out` and returns its path.
 
-    Everything is written into a folder with a temporary name beside `out`, brought to the disk and renamed,
-    so `out` holds a whole data set or is not there. What killed conversions left behind is removed first.
-    The rows of features are read block by block; memory is needed for the edges and for about 100 MiB.
+    Everything is written into the folder .NAME.converting beside `out`, brought to the disk and renamed, so
+    `out` holds a whole data set or is not there. Where `parts` tells which content it has, a conversion that
+    was killed or stopped goes on there where it is asked for again, and gives the same bytes.
 
-    Raises FileExistsError where `out` exists; ValueError, TypeError and IndexError for parts that
-    contradict each other: labels, splits, edges of nodes that do not exist, features with another number
-    of rows.
+    memory_bytes: what may be taken beside what the process holds already; edges that do not fit are sorted
+    through files. By default most of what is free. say: takes lines about what is done.
+
+    Raises FileExistsError where `out` exists, RuntimeError where another process is making it; SettingsError
+    where memory or disk does not suffice, with what would; ValueError, TypeError and IndexError for parts
+    that contradict each other: labels, splits, edges of nodes that do not exist, features with another
+    number of rows.
     """
-    out = Path(out)
+    out, settings, say = Path(out), settings or ConversionSettings(), say or _nothing
     if out.exists():
         raise FileExistsError(f"{out} exists; remove it or choose another folder")
-    with temporary_folder(out) as folder:
-        _Conversion(parts, settings or ConversionSettings(), folder).run()
-        try:
-            folder.rename(out)
-        except OSError as error:
-            if out.exists():
-                raise FileExistsError(
-                    f"{out} was made by another process meanwhile; it is left as it is"
-                ) from error
-            raise
-        sync_folder(out.parent)
+    if memory_bytes is None:
+        free = free_memory() // 10 * 8
+        need = ConversionNeed(parts, settings, free)
+        need = replace(need, memory_bytes=max(free, need.smallest_memory_bytes))
+    else:
+        need = ConversionNeed(parts, settings, memory_bytes)
+        need.check_memory()
+    with ConversionFolder(out, _identity(parts, settings), say) as folder:
+        disk = need.check_disk(out.parent, folder.num_bytes)
+        say(f"converting {parts.name} into {out}: {disk}")
+        _Conversion(parts, settings, folder, need).run()
+        folder.finish()
     return out
+
+
+def _nothing(line: str) -> None:
+    pass
+
+
+def _identity(parts: DatasetParts, settings: ConversionSettings) -> Mapping[str, Any] | None:
+    """What tells this conversion from every other; None where nothing does."""
+    if parts.fingerprint is None:
+        return None
+    streams = {**parts.features, **parts.edge_features}
+    return {
+        "program": __version__,
+        "name": parts.name,
+        "source": dict(parts.source),
+        "fingerprint": parts.fingerprint,
+        "settings": asdict(settings),
+        "counts": [parts.num_nodes, parts.num_edges, parts.num_classes],
+        "features": {
+            name: [rows.num_rows, rows.row_type.dtype, *rows.row_type.shape] for name, rows in streams.items()
+        },
+    }
 
 
 def write_raw_twin(file: FeatureFile, path: Path) -> None:
@@ -70,10 +104,15 @@ def write_raw_twin(file: FeatureFile, path: Path) -> None:
 class _Conversion:
     """One run: parts in, the files of a data set out."""
 
-    def __init__(self, parts: DatasetParts, settings: ConversionSettings, folder: Path) -> None:
-        self._parts = parts
-        self._settings = settings
-        self._folder = folder
+    def __init__(
+        self,
+        parts: DatasetParts,
+        settings: ConversionSettings,
+        folder: ConversionFolder,
+        need: ConversionNeed,
+    ) -> None:
+        self._parts, self._settings, self._need = parts, settings, need
+        self._folder, self._work, self._journal = folder.data, folder.work, folder.journal
         self._features: dict[str, FeatureInfo] = {}
         self._arrays: dict[str, ArrayInfo] = {}
         self._check_names()
@@ -89,10 +128,10 @@ class _Conversion:
         splits = checked_splits(parts.splits, num_nodes)
         num_classes = self._write_labels(num_nodes, splits)
         for name, ids in splits.items():
-            self._save(f"split_{name}.npy", ids)
+            write_npy(self._folder / f"split_{name}.npy", ids)
         num_edges = self._write_edges(num_nodes)
         for name, array in parts.arrays.items():
-            self._write_array(NODE, name, array, num_nodes)
+            self._write_array(NODE, name, array, num_nodes, None)
         for name, rows in parts.features.items():
             if name not in self._features:
                 self._write_feature(NODE, name, rows, num_nodes)
@@ -118,92 +157,59 @@ class _Conversion:
         parts = self._parts
         if parts.labels is None:
             return parts.num_classes or 0
-        labels = checked_labels(parts.labels, num_nodes)
-        num_classes = checked_num_classes(labels, splits, parts.num_classes)
-        self._save("y.npy", labels)
-        return num_classes
+        path = self._folder / "y.npy"
+        if self._journal.get("labels") is None:
+            blocks = label_blocks(parts.labels, num_nodes)
+            write_npy_blocks(path, np.dtype(np.int64), (num_nodes,), blocks)
+            labels = read_npy(path, (np.int64,), mmap=True)
+            num_classes = checked_num_classes(labels, splits, parts.num_classes)
+            self._journal.put("labels", num_classes=num_classes)
+        state = self._journal.get("labels")
+        assert state
+        return int(state["num_classes"])
 
     def _write_edges(self, num_nodes: int) -> int:
         parts = self._parts
-        given_edges = parts.num_edges
         for name, count in (
             *((name, rows.num_rows) for name, rows in parts.edge_features.items()),
             *((name, len(array)) for name, array in parts.edge_arrays.items()),
         ):
-            _check_count(name, count, EDGE, given_edges)
-        graph, perm = self._sorted_edges(num_nodes)
-        self._save("indptr.npy", graph.indptr)
-        self._save("indices.npy", graph.indices)
-        if parts.edge_features or parts.edge_arrays:
-            original = (
-                perm if parts.edge_perm is None else parts.edge_perm[slice(None) if perm is None else perm]
-            )
-            self._save("edge_perm.npy", np.arange(graph.num_edges) if original is None else original)
+            _check_count(name, count, EDGE, parts.num_edges)
+        plan = self._need.sort_plan(num_nodes)
+        writer = TopologyWriter(parts, self._folder, self._work, self._journal)
+        num_edges, perm = writer.write(num_nodes, self._settings, plan)
         for name, array in parts.edge_arrays.items():
-            self._write_array(EDGE, name, array if perm is None else array[perm], graph.num_edges)
+            self._write_array(EDGE, name, array, num_edges, perm)
         for name, rows in parts.edge_features.items():
-            self._write_feature(EDGE, name, rows if perm is None else TakenRows(rows, perm), graph.num_edges)
-        return graph.num_edges
+            self._write_feature(EDGE, name, rows if perm is None else TakenRows(rows, perm), num_edges)
+        return num_edges
 
-    def _sorted_edges(self, num_nodes: int) -> tuple[Graph, Ids | None]:
-        """The graph, and where its edges stand in the parts; None for "as they are"."""
-        parts = self._parts
-        if parts.graph is not None:
-            return parts.graph, None
-        edges = np.empty((2, 0), np.int64) if parts.edge_index is None else parts.edge_index
-        built = build_csc(edges, num_nodes, undirected=self._settings.undirected, dedup=self._settings.dedup)
-        return built.graph, built.perm
-
-    def _write_array(self, kind: str, name: str, array: NDArray[Any], num_rows: int) -> None:
-        _check_count(name, len(array), kind, num_rows)
-        file = f"{kind}.{name}.npy"
-        self._save(file, array)
-        self._arrays[name] = ArrayInfo(kind, str(array.dtype), tuple(array.shape), file)
+    def _write_array(
+        self, kind: str, name: str, array: NDArray[Any], num_rows: int, perm: Ids | None
+    ) -> None:
+        """Writes a plain array, its rows in the order of `perm`."""
+        _check_count(name, len(array if perm is None else perm), kind, num_rows)
+        path, shape = self._folder / f"{kind}.{name}.npy", (num_rows, *array.shape[1:])
+        if not path.exists():
+            write_npy_blocks(path, array.dtype, shape, permuted_blocks(array, perm))
+        self._arrays[name] = ArrayInfo(kind, str(array.dtype), shape, path.name)
 
     def _write_feature(self, kind: str, name: str, rows: RowStream, num_rows: int | None) -> int:
         """Writes a feature file; returns the number of its rows, `num_rows` where that is known."""
-        row_type = rows.row_type
-        codec = self._fit(rows)
-        is_float = row_type.torch_dtype.is_floating_point
-        stats = ColumnStats(row_type.shape) if is_float else None
-        settings, path = self._settings, self._folder / f"{name}.ibp"
-        count = 0
-        with FeatureFileWriter(path, codec, row_type, layout=settings.layout, align=settings.align) as writer:
-            for block in _with_bar(rows, name):
-                writer.append(block)
-                if stats:
-                    stats.add(block)
-                count += len(block)
-            _check_count(name, count, kind, count if num_rows is None else num_rows)
-        with FeatureFile.open(path) as file:
-            self._features[name] = FeatureInfo(
-                kind=kind,
-                dtype=row_type.dtype,
-                row_shape=row_type.shape,
-                num_rows=count,
-                file=path.name,
-                raw_bytes=file.raw_bytes,
-                stored_bytes=file.stored_bytes,
-                num_raw_rows=file.num_raw_rows,
-                density=stats.density if stats else None,
-                statistics=stats.result() if stats else None,
-                fingerprint=file.fingerprint,
-            )
-        return count
+        settings = replace(self._settings, chunk_bits=self._chunk_bits(rows))
+        work, journal = self._work, self._journal
+        info = FeatureConversion(kind, name, rows, settings, self._folder, work, journal).run()
+        _check_count(name, info.num_rows, kind, info.num_rows if num_rows is None else num_rows)
+        self._features[name] = info
+        return info.num_rows
 
-    def _fit(self, rows: RowStream) -> IBPCodec:
-        settings = self._settings
-        chunk_bits = settings.chunk_bits
+    def _chunk_bits(self, rows: RowStream) -> int | None:
+        """The width that is asked for; None where it suits other features and not this one."""
+        wanted = self._settings.chunk_bits
         streams = (*self._parts.features.values(), *self._parts.edge_features.values())
-        if chunk_bits and any(s.row_type.row_bytes % (chunk_bits // 8) == 0 for s in streams):
-            chunk_bits = chunk_bits if rows.row_type.row_bytes % (chunk_bits // 8) == 0 else None
-        sample = rows.sample(settings.seed)
-        return IBPCodec.fit(sample, chunk_bits, settings.threshold, settings.seed)
-
-    def _save(self, name: str, array: NDArray[Any]) -> None:
-        with NewFile(self._folder / name) as file:
-            np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
-            file.commit()
+        if wanted and any(s.row_type.row_bytes % (wanted // 8) == 0 for s in streams):
+            return wanted if rows.row_type.row_bytes % (wanted // 8) == 0 else None
+        return wanted
 
     def _write_meta(
         self, num_nodes: int, num_edges: int, num_classes: int, splits: Mapping[str, Ids]
@@ -226,7 +232,9 @@ class _Conversion:
             features=self._features,
             arrays=self._arrays,
             names=parts.names,
-            files={path.name: file_info(path) for path in sorted(self._folder.iterdir())},
+            files={
+                path.name: file_info(path) for path in sorted(self._folder.iterdir()) if path.name != NAME
+            },
         )
         with NewFile(self._folder / NAME) as file:
             file.write(meta.to_json())
@@ -236,11 +244,3 @@ class _Conversion:
 def _check_count(name: str, count: int | None, kind: str, wanted: int) -> None:
     if count is not None and count != wanted:
         raise ValueError(f"{name!r} has {count} rows, the graph has {wanted} {kind}s")
-
-
-def _with_bar(rows: RowStream, name: str) -> Iterator[Any]:
-    """The blocks of `rows`, with a progress bar on a terminal when it takes more than a second."""
-    with progress(f"encoding {name}", rows.num_rows, "rows") as bar:
-        for block in rows.blocks():
-            yield block
-            bar.update(len(block))

@@ -13,7 +13,7 @@ from gnn_ibp import ops
 from gnn_ibp.codec import codec_from_params
 from gnn_ibp.disk_file import DiskFile
 from gnn_ibp.errors import FormatError
-from gnn_ibp.format import CONDENSED, ROWS_AT, Header, checksum, read_header, read_section
+from gnn_ibp.format import CONDENSED, ROWS_AT, Header, read_header, read_section
 from gnn_ibp.read_request import Out, ReadRequest
 from gnn_ibp.row_blocks import Damage, RowBlock, RowBlocks
 from gnn_ibp.rows import Bytes, EncodedRows, Ids, RowIndex
@@ -54,7 +54,7 @@ class FeatureFile:
         self.align = header.align
         self.num_blocks = header.num_blocks
         self.stored_bytes = header.rows_bytes
-        self.fingerprint = f"{checksum(header.to_json()):016x}"
+        self.fingerprint = header.fingerprint
         sections = {name: read_section(self._file, header, name) for name in Header.SECTIONS}
         try:
             self.codec = codec_from_params(header.codec, self.row_bytes, sections["params"].tobytes())

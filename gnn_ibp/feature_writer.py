@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Iterable
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
@@ -11,14 +12,13 @@ from numpy.typing import NDArray
 
 from gnn_ibp import ops
 from gnn_ibp.codec import RowCodec
-from gnn_ibp.disk_file import NewFile
+from gnn_ibp.feature_parts import FeatureParts, GrowingParts, NewParts
 from gnn_ibp.format import (
     BLOCK_BYTES,
     CONDENSED,
     IN_PLACE,
     LAYOUTS,
     MAX_ROW_BYTES,
-    ROWS_AT,
     BlockSums,
     Header,
     check_align,
@@ -30,6 +30,9 @@ from gnn_ibp.row_type import RowType
 from gnn_ibp.rows import GROUP, PAD_BYTES, Bytes
 
 Rows = torch.Tensor | NDArray[Any]
+
+State = dict[str, Any]
+"""How far a file was written: numbers and arrays."""
 
 STEP_BYTES = 16 << 20
 """Raw bytes that are encoded at a time: the writer takes about as much memory, and the index."""
@@ -44,6 +47,9 @@ class FeatureFileWriter:
 
     The file appears under `path` when the block ends, replacing what stood there; an error or Ctrl-C leaves
     nothing. `align` is that of the condensed layout, by default the smallest: 4, or the codec's unit.
+    With `work`, a folder, it is written over several lives of the program: it stands under its name from the
+    start, unfinished as a file without magic, and stays after an error; its index lies in `work` meanwhile.
+    state: what `checkpoint` gave; rows go on behind those that were there then.
     Raises ValueError for another layout, alignment, or a codec for rows of another length.
     """
 
@@ -56,6 +62,8 @@ class FeatureFileWriter:
         layout: str = CONDENSED,
         align: int | None = None,
         block_bytes: int = BLOCK_BYTES,
+        work: Path | None = None,
+        state: State | None = None,
     ) -> None:
         if layout not in LAYOUTS:
             raise ValueError(f"layout is {layout!r}, it must be one of {', '.join(LAYOUTS)}")
@@ -75,14 +83,41 @@ class FeatureFileWriter:
         self._layout = layout
         self._block_bytes = block_bytes
         self._sums = BlockSums(block_bytes)
-        self._bases: list[NDArray[np.uint64]] = []
-        self._sizes: list[NDArray[Any]] = []
-        self._bitmasks: list[Bytes] = []
         self._waiting = np.empty((GROUP, row_type.row_bytes), np.uint8)
         self._num_waiting = 0
         self._num_rows = self._num_encoded = self._rows_bytes = 0
-        self._file = NewFile(path)
-        self._file.write(bytes(ROWS_AT))  # no magic yet: an unfinished file is none
+        self._file: FeatureParts = (
+            NewParts(Path(path)) if work is None else self._grow(Path(path), work, state)
+        )
+
+    def _grow(self, path: Path, work: Path, state: State | None) -> GrowingParts:
+        row_bytes, unit = self._type.row_bytes, self._codec.unit
+        size_bytes = (2 if row_bytes // unit <= 0xFFFF else 4) if self._layout == CONDENSED else 0
+        if state is None:
+            return GrowingParts(path, work, size_bytes)
+        parts = GrowingParts(path, work, size_bytes, state["num_rows"], state["rows_bytes"])
+        self._num_rows, self._num_encoded = state["num_rows"], state["num_encoded"]
+        self._rows_bytes = state["rows_bytes"]
+        self._wait(state["waiting"])
+        self._sums.go_on(state["sums"], parts.rows(len(state["sums"]) * self._block_bytes))
+        return parts
+
+    def checkpoint(self) -> State:
+        """Brings the rows so far to the disk; returns what goes on from here. Of a file with `work` only."""
+        assert isinstance(self._file, GrowingParts)
+        self._file.sync()
+        return {
+            "num_rows": self._num_rows,
+            "num_encoded": self._num_encoded,
+            "rows_bytes": self._rows_bytes,
+            "waiting": self._waiting[: self._num_waiting],
+            "sums": self._sums.so_far(),
+        }
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that were added."""
+        return self._num_rows + self._num_waiting
 
     def append(self, rows: Rows) -> None:
         """Adds rows (n, *row_shape). TypeError for another dtype, ValueError for another shape."""
@@ -122,11 +157,11 @@ class FeatureFileWriter:
             block_bytes=self._block_bytes,
             sections={},
         )
-        sections: dict[str, list[NDArray[Any]]] = {
-            "bases": self._bases,
+        sections: dict[str, Iterable[NDArray[Any]]] = {
+            "bases": self._file.table("bases"),
             "blocks": [self._sums.finish()],
-            "sizes": self._sizes,
-            "bitmask": list(self._bitmasks),
+            "sizes": self._file.table("sizes"),
+            "bitmask": self._file.table("bitmask"),
             "params": [np.frombuffer(self._codec.params, np.uint8)],
         }
         self._file.overwrite_start(write_tail(self._file.write, header, sections))
@@ -141,10 +176,8 @@ class FeatureFileWriter:
         if not len(data):
             return
         rows = ops.encode_rows(self._codec, data, self._align, in_place=self._layout == IN_PLACE)
-        if rows.index:
-            self._bases.append(rows.index.bases + np.uint64(self._rows_bytes))
-            self._sizes.append(rows.index.sizes)
-        self._bitmasks.append(rows.bitmask)
+        bases = rows.index.bases + np.uint64(self._rows_bytes) if rows.index else None
+        self._file.add_index(rows.index, bases, rows.bitmask)
         self._num_encoded += int(np.count_nonzero(rows.encoded()))
         self._num_rows += rows.num_rows
         stored = rows.data[PAD_BYTES:-PAD_BYTES]
@@ -161,9 +194,11 @@ class FeatureFileWriter:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        with self._file:  # removes what is not complete
+        try:
             if kind is None:
                 self.finish()
+        finally:
+            self._file.discard()  # what is not complete
 
 
 def write_feature_file(

@@ -15,7 +15,7 @@ A block is `block_bytes` of the region from 4096 to `bases`. Every byte of the f
 
 import json
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -96,6 +96,11 @@ class Header:
     @property
     def num_blocks(self) -> int:
         return -(-region_bytes(self.rows_bytes) // self.block_bytes)
+
+    @property
+    def fingerprint(self) -> str:
+        """Tells this file from any other one: its header names the checksums of everything else."""
+        return f"{checksum(self.to_json()):016x}"
 
     @property
     def wide_sizes(self) -> bool:
@@ -247,10 +252,20 @@ class BlockSums:
         self._hash.update(data.data)
         self._room -= len(data)
 
+    def so_far(self) -> NDArray[np.uint64]:
+        """Those of the blocks that are complete."""
+        return np.array(self._sums, "<u8")
+
+    def go_on(self, sums: NDArray[np.uint64], rest: Iterable[Bytes]) -> None:
+        """Takes complete blocks as given, and the bytes behind them."""
+        self._sums = sums.tolist()
+        for data in rest:
+            self.add(data)
+
     def finish(self) -> NDArray[np.uint64]:
         if self._room < self._block_bytes:
             self._finish_block()
-        return np.array(self._sums, "<u8")
+        return self.so_far()
 
     def _finish_block(self) -> None:
         self._sums.append(self._hash.intdigest())
@@ -259,7 +274,7 @@ class BlockSums:
 
 
 def write_tail(
-    write: Callable[[bytes | Bytes], None], header: Header, sections: dict[str, list[NDArray[Any]]]
+    write: Callable[[bytes | Bytes], None], header: Header, sections: dict[str, Iterable[NDArray[Any]]]
 ) -> bytes:
     """Writes the sections, given as pieces, and the header behind the rows; returns the preamble."""
     at = ROWS_AT + region_bytes(header.rows_bytes)

@@ -1,6 +1,5 @@
 """GrowingFile: a file written from front to back over several lives of the program."""
 
-import io
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +11,7 @@ from numpy.typing import NDArray
 
 from gnn_ibp.disk_file import DiskFile
 from gnn_ibp.errors import FormatError
+from gnn_ibp.npy import npy_header
 from gnn_ibp.rows import Bytes
 
 READ_BYTES = 4 << 20
@@ -54,12 +54,12 @@ class GrowingFile:
     def num_bytes(self) -> int:
         return self._file.tell()
 
-    def pieces(self) -> Iterator[Bytes]:
-        """What was written, a few MiB at a time."""
+    def pieces(self, first: int = 0) -> Iterator[Bytes]:
+        """What was written, from byte `first` on, a few MiB at a time."""
         self._file.flush()
         file = DiskFile(self.path)
         try:
-            for at in range(0, file.size, READ_BYTES):
+            for at in range(first, file.size, READ_BYTES):
                 yield file.read(at, min(READ_BYTES, file.size - at))
         finally:
             file.close()
@@ -81,7 +81,7 @@ class GrowingArray:
 
     def __init__(self, path: Path, dtype: np.dtype[Any], num_values: int = 0) -> None:
         self._dtype = dtype
-        begin = len(_npy_header(dtype, 0))
+        begin = len(npy_header(dtype, (0,)))
         self._file = GrowingFile(path, begin + num_values * dtype.itemsize if num_values else 0)
         if not num_values:
             self._file.write(bytes(begin))  # no magic yet: an unfinished file is none
@@ -99,21 +99,9 @@ class GrowingArray:
 
     def finish(self) -> None:
         """Completes the file, which then is what `numpy.save` writes, and closes it."""
-        self._file.overwrite_start(_npy_header(self._dtype, self.num_values))
+        self._file.overwrite_start(npy_header(self._dtype, (self.num_values,)))
         self._file.sync()
         self._file.close()
 
     def close(self) -> None:
         self._file.close()
-
-
-def _npy_header(dtype: np.dtype[Any], num_values: int) -> bytes:
-    """The header of a .npy file; numpy pads it, so that it has the same length for every number of values."""
-    header = io.BytesIO()
-    fields = {
-        "descr": np.lib.format.dtype_to_descr(dtype),
-        "fortran_order": False,
-        "shape": (num_values,),
-    }
-    np.lib.format.write_array_header_1_0(header, fields)
-    return header.getvalue()

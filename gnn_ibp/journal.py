@@ -28,26 +28,26 @@ class Journal:
     def __init__(self, folder: Path, identity: Mapping[str, Any]) -> None:
         self._path = folder / NAME
         self._identity = json.loads(json.dumps({"journal": VERSION, **identity}))
-        self._stages: dict[str, State] = {}
+        self._stages: dict[str, str] = {}
         self.earlier: bool | None = None
         if self._path.exists():
             self.earlier = self._read()
 
     def get(self, stage: str) -> State | None:
         """What `put` was given last for this stage; None where it was not called."""
-        return self._stages.get(stage)
+        text = self._stages.get(stage)
+        return None if text is None else json.loads(text, object_hook=_array_from_json)
 
     def put(self, stage: str, **state: Any) -> None:
         """Notes how far a stage is. Whatever it speaks of must be on the disk already."""
-        self._stages[stage] = state
-        fields = {"identity": self._identity, "stages": self._stages}
+        self._stages[stage] = json.dumps(state, default=_array_to_json)
         with NewFile(self._path) as file:
-            file.write(json.dumps(fields, default=_array_to_json).encode())
+            file.write(json.dumps({"identity": self._identity, "stages": self._stages}).encode())
             file.commit()
 
     def _read(self) -> bool:
         try:
-            fields = json.loads(self._path.read_bytes(), object_hook=_array_from_json)
+            fields = json.loads(self._path.read_bytes())
             if fields["identity"] != self._identity:
                 return False
             self._stages = dict(fields["stages"])

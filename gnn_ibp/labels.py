@@ -2,7 +2,7 @@
 
 import itertools
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -15,6 +15,8 @@ DISJOINT = ("train", "val", "test")
 
 NO_LABEL = -1
 
+LABELS_PER_BLOCK = 1 << 20
+
 MAX_CLASSES = 1 << 24
 """More classes than a model can tell apart: higher labels are ids or codes of another kind."""
 
@@ -25,6 +27,11 @@ def checked_labels(labels: NDArray[Any], num_nodes: int) -> Ids:
     TypeError for other than numbers; ValueError for another shape (a single column is fine), fractions,
     infinities and numbers beyond int64.
     """
+    return np.concatenate([np.empty(0, np.int64), *label_blocks(labels, num_nodes)])
+
+
+def label_blocks(labels: NDArray[Any], num_nodes: int) -> Iterator[Ids]:
+    """The same in blocks of `LABELS_PER_BLOCK`, so that it takes no memory beside `labels`."""
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.shape != (num_nodes,):
@@ -32,18 +39,27 @@ def checked_labels(labels: NDArray[Any], num_nodes: int) -> Ids:
             f"y has shape {labels.shape}, wanted one class number for each of {num_nodes} nodes: "
             f"({num_nodes},)"
         )
+    if labels.dtype.kind not in "biuf":
+        raise TypeError(f"y has dtype {labels.dtype}, wanted integers, or floats with NaN for no label")
+    for first in range(0, num_nodes, LABELS_PER_BLOCK):
+        yield _checked_block(np.asarray(labels[first : first + LABELS_PER_BLOCK]), first)
+
+
+def _checked_block(labels: NDArray[Any], first_node: int) -> Ids:
     if labels.dtype.kind == "f":
         missing = np.isnan(labels)
         whole = np.where(missing, NO_LABEL, labels)
         bad = (whole != np.trunc(whole)) | (np.abs(whole) >= 2.0**63)
         if bad.any():
-            node = int(bad.argmax())
-            raise ValueError(f"y of node {node} is {labels[node]}, classes are whole numbers (NaN for none)")
+            at = int(bad.argmax())
+            raise ValueError(
+                f"y of node {first_node + at} is {labels[at]}, classes are whole numbers (NaN for none)"
+            )
         labels = whole
-    elif labels.dtype.kind not in "biu":
-        raise TypeError(f"y has dtype {labels.dtype}, wanted integers, or floats with NaN for no label")
     elif labels.dtype == np.uint64 and len(labels) and labels.max() >= 1 << 63:
-        raise ValueError(f"y of node {labels.argmax()} is {labels.max()}, classes must fit into int64")
+        raise ValueError(
+            f"y of node {first_node + labels.argmax()} is {labels.max()}, classes must fit into int64"
+        )
     return np.maximum(labels.astype(np.int64), NO_LABEL)
 
 

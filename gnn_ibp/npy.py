@@ -1,11 +1,14 @@
-"""Plain arrays on disk (.npy): read whole or memory-mapped, and refused with the reason and the remedy."""
+"""Plain arrays on disk (.npy): written; read whole or memory-mapped, or refused with the remedy."""
 
+import io
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from gnn_ibp.disk_file import NewFile
 from gnn_ibp.errors import FormatError
 
 HEADERS = {
@@ -70,6 +73,37 @@ def npy_layout(path: Path | str, dtypes: tuple[DTypeLike, ...], ndim: int = 1) -
             "it was cut short or is not whole; copy or convert it again"
         )
     return layout
+
+
+def write_npy(path: Path, array: NDArray[Any]) -> None:
+    """Writes the file that `numpy.save` writes, whole or not at all."""
+    with NewFile(path) as file:
+        np.lib.format.write_array(file, np.ascontiguousarray(array), allow_pickle=False)
+        file.commit()
+
+
+def write_npy_blocks(
+    path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], blocks: Iterable[NDArray[Any]]
+) -> None:
+    """The same for an array that comes in blocks of rows; ValueError where they are not of this shape."""
+    num_rows = 0
+    with NewFile(path) as file:
+        file.write(npy_header(dtype, shape))
+        for block in blocks:
+            file.write(np.ascontiguousarray(block, dtype).reshape(-1).view(np.uint8))
+            num_rows += len(block)
+        if num_rows != shape[0]:
+            raise ValueError(f"{path.name} gets {num_rows} rows, it was to have {shape[0]}")
+        file.commit()
+
+
+def npy_header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
+    """What stands before the values. NumPy pads it, so the number of rows does not change its length."""
+    header = io.BytesIO()
+    descr = np.lib.format.dtype_to_descr(dtype)
+    fields = {"descr": descr, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(header, fields)
+    return header.getvalue()
 
 
 def _check_header(

@@ -63,6 +63,7 @@ def pyg_parts(data: Data, name: str, source: Mapping[str, Any] | None = None) ->
         splits=splits,
         features=features,
         edge_features=edge_features,
+        fingerprint=None if source is None else "",
     )
 
 

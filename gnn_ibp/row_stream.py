@@ -175,7 +175,7 @@ class TakenRows:
     def blocks(self, first_row: int = 0) -> Iterator[Rows]:
         step = block_rows(self.row_type)
         for first in range(first_row, len(self.ids), step):
-            yield self.rows.take(self.ids[first : first + step])
+            yield self.rows.take(np.array(self.ids[first : first + step]))  # they may be memory-mapped
 
     def sample(self, seed: int) -> Rows:
         return self.rows.sample(seed)

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import os
 import pickle
 import shutil
 from pathlib import Path
@@ -227,20 +228,18 @@ def test_a_data_set_that_is_there_is_never_overwritten(tmp_path: Path) -> None:
     assert (tmp_path / "ds" / "meta.json").read_bytes() == before
 
 
-def test_what_a_killed_conversion_left_is_removed_by_the_next_and_one_that_runs_is_left(
-    tmp_path: Path,
-) -> None:
-    leftover = tmp_path / ".ds.0123456789ab.converting"
-    leftover.mkdir()
-    (leftover / "x.ibp").write_bytes(b"half")
-    other = tmp_path / ".other.0123456789ab.converting"
+def test_a_data_set_that_is_being_made_is_left_to_its_maker(tmp_path: Path) -> None:
+    leftover = tmp_path / ".ds.converting"
+    (leftover / "data").mkdir(parents=True)
+    (leftover / "data" / "x.ibp").write_bytes(b"half")
+    other = tmp_path / ".other.converting"
     other.mkdir()
 
     def blocks() -> Any:
-        running = next(path for path in tmp_path.iterdir() if path.name.startswith(".ds."))
-        Dataset.from_arrays(tmp_path / "ds", num_nodes=1)  # the same name: must leave the running one alone
-        assert running.is_dir()
-        shutil.rmtree(tmp_path / "ds")
+        with pytest.raises(
+            RuntimeError, match=rf"ds is being made by another process, number {os.getpid()};"
+        ):
+            Dataset.from_arrays(tmp_path / "ds", num_nodes=1)
         yield X
 
     dataset = Dataset.from_arrays(tmp_path / "ds", features={"a": X, "b": blocks_when_asked(blocks)})

@@ -78,6 +78,7 @@ def folder_parts(dataset: Dataset, settings: ConversionSettings) -> DatasetParts
         names=dataset.meta.names,
         metric=dataset.metric,
         directed=dataset.meta.directed,
+        fingerprint=dataset.meta.fingerprint,
     )
 
 

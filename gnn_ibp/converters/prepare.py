@@ -1,9 +1,9 @@
 """Data sets by name: opened where they are, made where they are not."""
 
-import shutil
 from pathlib import Path
 
-from gnn_ibp.budget import format_bytes
+from gnn_ibp.budget import format_bytes, used_memory
+from gnn_ibp.conversion_need import ConversionNeed, whole_mib
 from gnn_ibp.converters.folder import folder_parts, folder_settings
 from gnn_ibp.converters.sources import Source, find_source
 from gnn_ibp.dataset import Dataset
@@ -13,8 +13,8 @@ from gnn_ibp.dataset_writer import write_dataset
 from gnn_ibp.errors import SettingsError
 from gnn_ibp.progress import Say
 
-_WORKING_BYTES = 256 << 20
-"""Memory for blocks of rows and the fit, beside the edges."""
+_MARGIN_BYTES = 16 << 20
+"""By which the memory of two runs of the program differs before they convert anything."""
 
 
 def _nothing(line: str) -> None:
@@ -89,18 +89,18 @@ def convert_source(
 def _write(
     parts: DatasetParts, out: Path, settings: ConversionSettings, memory_budget: int | None, say: Say
 ) -> Path:
-    memory = _WORKING_BYTES + parts.edges_bytes(settings.undirected)
-    if memory_budget is not None and memory > memory_budget:
+    if memory_budget is None:
+        return write_dataset(parts, out, settings, say=say)
+    held = used_memory()
+    need = ConversionNeed(parts, settings, memory_budget - held)
+    if need.smallest_memory_bytes > need.memory_bytes:
+        smallest = held + need.smallest_memory_bytes + _MARGIN_BYTES
         raise SettingsError(
-            f"the conversion needs about {format_bytes(memory)} of memory, for its edges above all, and the "
-            f"memory budget is {format_bytes(memory_budget)}; raise it"
+            f"the conversion needs {whole_mib(smallest)} of memory, the program and its source take "
+            f"{format_bytes(held)} of it already, and the memory budget is {format_bytes(memory_budget)}; "
+            "raise it"
         )
-    disk = parts.disk_bytes()
-    existing_parent = next(folder for folder in out.absolute().parents if folder.exists())
-    free = shutil.disk_usage(existing_parent).free
-    needed = "an unknown amount" if disk is None else f"at most {format_bytes(disk)}"
-    say(f"converting {parts.name} into {out}: {needed} of disk needed, {format_bytes(free)} free")
-    return write_dataset(parts, out, settings)
+    return write_dataset(parts, out, settings, need.memory_bytes, say)
 
 
 def _existing(name: str, root: Path, suffix: str) -> Path | None:

@@ -1,0 +1,115 @@
+"""A stream of rows becomes a feature file of a data set, over several lives of the program if need be."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from gnn_ibp.codec import IBPCodec, codec_from_params
+from gnn_ibp.column_stats import ColumnStats
+from gnn_ibp.dataset_meta import FeatureInfo
+from gnn_ibp.dataset_parts import ConversionSettings
+from gnn_ibp.disk_file import DiskFile
+from gnn_ibp.feature_writer import FeatureFileWriter
+from gnn_ibp.format import read_header
+from gnn_ibp.journal import Journal
+from gnn_ibp.progress import progress
+from gnn_ibp.row_stream import Rows, RowStream
+
+CHECKPOINT_BYTES = 256 << 20
+"""Raw rows that may have to be encoded again after a kill."""
+
+
+class FeatureConversion:
+    """One feature of a data set: fitted, encoded and written, with the statistics of its columns.
+
+    kind, name: of the feature. settings: `chunk_bits` must suit the rows. folder: where NAME.ibp goes.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        name: str,
+        rows: RowStream,
+        settings: ConversionSettings,
+        folder: Path,
+        work: Path,
+        journal: Journal,
+    ) -> None:
+        self._kind, self._name, self._rows, self._settings = kind, name, rows, settings
+        self._path, self._work = folder / f"{name}.ibp", work
+        self._journal, self._stage = journal, f"feature {name}"
+
+    def run(self) -> FeatureInfo:
+        """Writes the file, or what is missing of it by the journal; returns what there is to tell of it."""
+        state = self._journal.get(self._stage)
+        if state and "info" in state:
+            return FeatureInfo.from_json(self._name, state["info"])
+        row_type = self._rows.row_type
+        if state:
+            codec = codec_from_params(IBPCodec.version, row_type.row_bytes, bytes.fromhex(state["codec"]))
+        else:
+            codec = self._fit()
+        stats = ColumnStats(row_type.shape) if row_type.torch_dtype.is_floating_point else None
+        if state and stats:
+            stats.go_on(state["stats"])
+        with FeatureFileWriter(
+            self._path,
+            codec,
+            row_type,
+            layout=self._settings.layout,
+            align=self._settings.align,
+            work=self._work,
+            state=state and state["writer"],
+        ) as writer:
+            since = 0
+            for block in self._blocks(writer.num_rows):
+                writer.append(block)
+                if stats:
+                    stats.add(block)
+                since += len(block) * row_type.row_bytes
+                if since >= CHECKPOINT_BYTES:
+                    self._checkpoint(codec.params, writer, stats)
+                    since = 0
+        info = self._info(stats)
+        self._journal.put(self._stage, info=info.to_json())
+        return info
+
+    def _fit(self) -> IBPCodec:
+        settings = self._settings
+        sample = self._rows.sample(settings.seed)
+        return IBPCodec.fit(sample, settings.chunk_bits, settings.threshold, settings.seed)
+
+    def _blocks(self, first_row: int) -> Iterator[Rows]:
+        """The rows from `first_row` on, with a bar on a terminal when it takes more than a second."""
+        with progress(f"encoding {self._name}", self._rows.num_rows, "rows") as bar:
+            bar.update(first_row)
+            for block in self._rows.blocks(first_row) if first_row else self._rows.blocks():
+                yield block
+                bar.update(len(block))
+
+    def _checkpoint(self, params: bytes, writer: FeatureFileWriter, stats: ColumnStats | None) -> None:
+        self._journal.put(
+            self._stage,
+            codec=params.hex(),
+            writer=writer.checkpoint(),
+            stats=stats.state() if stats else None,
+        )
+
+    def _info(self, stats: ColumnStats | None) -> FeatureInfo:
+        file = DiskFile(self._path)
+        try:
+            header = read_header(file)
+        finally:
+            file.close()
+        return FeatureInfo(
+            kind=self._kind,
+            dtype=header.dtype,
+            row_shape=header.row_shape,
+            num_rows=header.num_rows,
+            file=self._path.name,
+            raw_bytes=header.num_rows * header.row_type.row_bytes,
+            stored_bytes=header.rows_bytes,
+            num_raw_rows=header.num_raw_rows,
+            density=stats.density if stats else None,
+            statistics=stats.result() if stats else None,
+            fingerprint=header.fingerprint,
+        )

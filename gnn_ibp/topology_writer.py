@@ -1,0 +1,102 @@
+"""Writes the topology of a data set: sorted in memory or through files, or taken as it is."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
+from gnn_ibp.edge_sort_plan import EdgeSortPlan
+from gnn_ibp.edge_stream import as_edge_stream
+from gnn_ibp.external_csc import CscPaths, write_csc
+from gnn_ibp.graph import build_csc
+from gnn_ibp.journal import Journal
+from gnn_ibp.npy import read_npy, write_npy, write_npy_blocks
+
+Ids = NDArray[np.int64]
+
+STAGE = "topology"
+_BLOCK_EDGES = 1 << 20
+
+
+class Topology(NamedTuple):
+    """perm: memory-mapped, where each edge stood in `DatasetParts.edge_index`; None for "where it stands"."""
+
+    num_edges: int
+    perm: Ids | None
+
+
+class TopologyWriter:
+    """Writes indptr.npy, indices.npy and, for edges with attributes, edge_perm.npy into `folder`."""
+
+    def __init__(self, parts: DatasetParts, folder: Path, work: Path, journal: Journal) -> None:
+        self._parts = parts
+        self._paths = CscPaths(folder / "indptr.npy", folder / "indices.npy", self._perm_path(folder, work))
+        self._edge_perm = folder / "edge_perm.npy"
+        self._work, self._journal = work, journal
+
+    def write(self, num_nodes: int, settings: ConversionSettings, plan: EdgeSortPlan | None) -> Topology:
+        """Writes what the journal does not tell is there. plan: to sort through files; None: in memory.
+
+        Raises IndexError naming the first edge with an end that does not exist.
+        """
+        state = self._journal.get(STAGE)
+        if state is None:
+            num_edges = self._write(num_nodes, settings, plan)
+            self._write_edge_perm(num_edges)
+            self._journal.put(STAGE, num_edges=num_edges)
+        else:
+            num_edges = state["num_edges"]
+        return Topology(num_edges, self._perm())
+
+    def _perm_path(self, folder: Path, work: Path) -> Path | None:
+        """Where the permutation goes: it is edge_perm.npy itself where the source had none of its own."""
+        parts = self._parts
+        if parts.graph is not None or not (parts.edge_features or parts.edge_arrays):
+            return None
+        return folder / "edge_perm.npy" if parts.edge_perm is None else work / "perm.npy"
+
+    def _write(self, num_nodes: int, settings: ConversionSettings, plan: EdgeSortPlan | None) -> int:
+        parts, paths = self._parts, self._paths
+        if plan:
+            return write_csc(as_edge_stream(parts.edge_index), plan, paths, self._work, self._journal)
+        graph, perm = parts.graph, None
+        if graph is None:
+            edges = np.empty((2, 0), np.int64) if parts.edge_index is None else parts.edge_index
+            graph, perm = build_csc(edges, num_nodes, undirected=settings.undirected, dedup=settings.dedup)
+        write_npy(paths.indptr, graph.indptr)
+        write_npy(paths.indices, graph.indices)
+        if paths.perm and perm is not None:
+            write_npy(paths.perm, perm)
+        return graph.num_edges
+
+    def _write_edge_perm(self, num_edges: int) -> None:
+        parts = self._parts
+        if not (parts.edge_features or parts.edge_arrays) or self._paths.perm == self._edge_perm:
+            return
+        original = parts.edge_perm
+        dtype = np.dtype(np.int64) if original is None else original.dtype
+        write_npy_blocks(self._edge_perm, dtype, (num_edges,), self._edge_perm_blocks(num_edges))
+
+    def _edge_perm_blocks(self, num_edges: int) -> Iterator[NDArray[Any]]:
+        original, perm = self._parts.edge_perm, self._perm()
+        for first in range(0, num_edges, _BLOCK_EDGES):
+            last = min(first + _BLOCK_EDGES, num_edges)
+            at = np.arange(first, last) if perm is None else perm[first:last]
+            yield at if original is None else original[at]
+
+    def _perm(self) -> Ids | None:
+        if self._paths.perm is None:
+            return None
+        perm: Ids = read_npy(self._paths.perm, (np.int64,), mmap=True)
+        return perm
+
+
+def permuted_blocks(array: NDArray[Any], perm: Ids | None) -> Iterator[NDArray[Any]]:
+    """The rows of `array` in the order of `perm`, None for their own, some at a time."""
+    step = max(1, (8 << 20) // max(1, array[:1].nbytes))
+    for first in range(0, len(array) if perm is None else len(perm), step):
+        part = slice(first, first + step)
+        yield array[part] if perm is None else array[perm[part]]
