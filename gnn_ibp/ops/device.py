@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -207,12 +208,17 @@ def launch_gather_decode(
 
     Asynchronous on the current stream. Nothing is read for an id outside of [0, num_rows), nothing written
     for an `at` outside of [0, num_out). Nothing outside of a slab is read, whatever it holds; only the
-    place of a damaged row in `out` is undefined. Raises ValueError for arguments the kernel cannot take.
+    place of a damaged row in `out` is undefined. Raises TypeError and ValueError for what the kernel cannot
+    take.
     """
     device_kernel = codec.device_kernel
     if device_kernel is None:
         raise ValueError("rows in chunks of 8 bits are not decoded on a device")
     n = ids.numel()
+    integers = {"ids": ids, "at": at, "missing_ids": missing_ids, "missing_at": missing_at, "counts": counts}
+    for name, tensor in integers.items():
+        if tensor is not None and tensor.dtype != torch.int64:
+            raise TypeError(f"{name} has dtype {tensor.dtype}, want torch.int64")
     _check(codec, n, len(sources), out, at)
     if n == 0:
         return

@@ -15,6 +15,7 @@ from kernel_launch import Options
 
 from gnn_ibp import IBPCodec, ops
 from gnn_ibp.ops import DeviceSource
+from gnn_ibp.ops.device import _blocks
 from gnn_ibp.rows import EncodedRows, RowIndex
 
 GOLDEN = Path(__file__).parents[1] / "golden" / "ibp_golden.json"
@@ -160,6 +161,19 @@ def test_many_ids_are_served_by_few_blocks() -> None:
     assert got.counts.hits == [20_000, 0]
 
 
+@pytest.mark.parametrize("row_bytes, unit", [(100, 4), (256, 2), (512, 4), (512, 8), (3072, 4)])
+def test_all_warps_that_run_at_once_get_about_as_many_ids(row_bytes: int, unit: int) -> None:
+    for n in (1, 7, 100, 5000, 50_000, 110_000, 200_000, 1_000_000):
+        blocks = _blocks(n, 132, row_bytes, unit)
+        rows_at_once = {100: 4, 256: 2}.get(row_bytes, 1)
+        assert 1 <= blocks.tile <= 32 and blocks.tile % rows_at_once == 0
+        num_tiles, num_warps = -(-n // blocks.tile), blocks.num * blocks.warps
+        assert (blocks.num - 1) * blocks.warps < num_tiles  # no block has nothing to do
+        most = -(-num_tiles // num_warps) * blocks.tile
+        assert most <= max(rows_at_once, 1.2 * n / num_warps + 1)
+        assert num_warps >= min(132 * 16, num_tiles)
+
+
 def test_8_bit_chunks_have_no_kernel() -> None:
     codec = IBPCodec.raw(7)
     assert codec.chunk_bits == 8 and codec.device_kernel is None
@@ -180,4 +194,6 @@ def test_arguments_that_no_kernel_can_take_are_refused() -> None:
         launch(cuda, codec, [0], 50, [replace(source, align=2)])
     with pytest.raises(ValueError, match="the first row of the slab is not at a multiple of 32 bytes"):
         launch(cuda, codec, [0], 50, [replace(source, data=source.data[16:])])
+    with pytest.raises(TypeError, match=r"at has dtype torch\.int32, want torch\.int64"):
+        launch(cuda, codec, [0], 50, [source], at=np.zeros(1, np.int32))
     assert cuda.launches == []
