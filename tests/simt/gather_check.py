@@ -280,7 +280,7 @@ def check_verdicts(cuda: TiledCuda, codec: IBPCodec, rows: EncodedRows) -> None:
     assert got.counts.damaged_at == (bad[0] if bad else -1)
     assert np.array_equal(got.out[good], expected[good])
     if cuda.in_process:
-        for row in bad:
+        for row in bad[:: max(1, len(bad) // 6)]:
             got = launch(cuda, codec, [*good, row], rows.num_rows, [target])
             assert got.counts.damaged_at == len(good), f"row {row} is damaged"
             assert np.array_equal(got.out[:-1], expected[good])
