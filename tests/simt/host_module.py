@@ -71,7 +71,10 @@ class HostModule:
         values = []
         for i, argument in enumerate(arguments):
             is_scalar = isinstance(argument, np.generic)
-            value = argument.tobytes() if is_scalar else _address(argument).to_bytes(8, "little")
+            if isinstance(argument, np.generic):
+                value = argument.tobytes()
+            else:
+                value = _address(argument).to_bytes(8, "little")
             if len(value) != abs(sizes[i]) or is_scalar != (sizes[i] > 0):
                 wanted = "a pointer" if sizes[i] < 0 else f"a scalar of {sizes[i]} bytes"
                 raise LaunchError(f"argument {i} of {kernel} is {type(argument).__name__}, it takes {wanted}")

@@ -67,9 +67,11 @@ class _Running:
             if back.read(1) != b"+":
                 return False
             for buffer in results:
-                target = buffer if buffer.flags.writeable else np.empty_like(buffer)
-                if back.readinto(target.data) != buffer.nbytes:
+                held = back.read(buffer.nbytes)
+                if len(held) != buffer.nbytes:
                     return False
+                if buffer.flags.writeable:
+                    buffer[:] = np.frombuffer(held, np.uint8)
             return True
         except BrokenPipeError:
             return False

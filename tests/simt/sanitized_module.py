@@ -53,8 +53,7 @@ def _encode(
         return [struct.pack("=QQQ", NULL_POINTER, 0, 0)]
     if isinstance(argument, np.generic):
         return [struct.pack("=QQQ", SCALAR, argument.nbytes, 0), argument.tobytes()]
-    marked = isinstance(argument, Undefined | Readable)
-    buffer = buffer_bytes(argument.array if marked else argument)
+    buffer = buffer_bytes(argument.array if isinstance(argument, Undefined | Readable) else argument)
     ranges = _checked(argument.ranges, buffer.nbytes) if isinstance(argument, Readable) else []
     address = buffer.ctypes.data
     for start, (number, other) in buffers.items():
@@ -65,7 +64,9 @@ def _encode(
     buffers[address if buffer.nbytes else -i - 1] = i, buffer
     kind = UNDEFINED if isinstance(argument, Undefined) else BUFFER
     flat = [end for pair in ranges for end in pair]
-    parts = [struct.pack(f"=QQQ{len(flat)}Q", kind, buffer.nbytes, len(ranges), *flat)]
+    parts: list[bytes | memoryview] = [
+        struct.pack(f"=QQQ{len(flat)}Q", kind, buffer.nbytes, len(ranges), *flat)
+    ]
     return parts if kind == UNDEFINED else [*parts, buffer.data]
 
 
