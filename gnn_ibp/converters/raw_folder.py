@@ -9,7 +9,7 @@ import xxhash
 
 from gnn_ibp.budget import format_bytes
 from gnn_ibp.converters import archive
-from gnn_ibp.converters.download import ask, download, part_bytes
+from gnn_ibp.converters.download import RemoteFile, ask, download, part_bytes
 from gnn_ibp.errors import FormatError, SettingsError
 from gnn_ibp.progress import Say
 
@@ -52,14 +52,8 @@ class RawFolder:
         root.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             remote = ask(self.url)
-            size = remote.num_bytes
-            about = "an unknown number of bytes" if size is None else format_bytes(size)
-            archive_left, raw = max(0, (size or 0) - part_bytes(path)), size or 0
-            say(
-                f"downloading {self.name} from {self.url}: {about}; disk needed: {about} for the archive, "
-                f"about {about} for the raw files in {root}, about {format_bytes(self.store_bytes)} for the "
-                f"data set in {scratch}"
-            )
+            archive_left, raw = max(0, (remote.num_bytes or 0) - part_bytes(path)), remote.num_bytes or 0
+            say(self._announcement(remote, root, scratch))
             self._check_disk(root, archive_left + raw, scratch)
             download(remote, path, say)
         self._check_disk(root, archive.extracted_bytes(path, self.top), scratch)
@@ -67,6 +61,17 @@ class RawFolder:
         archive.extract(path, self.top, out)
         path.unlink(missing_ok=True)
         return out
+
+    def _announcement(self, remote: RemoteFile, root: Path, scratch: Path) -> str:
+        if remote.num_bytes is None:
+            return f"downloading {self.name} from {self.url}, which does not say how large it is"
+        size, store = format_bytes(remote.num_bytes), format_bytes(self.store_bytes)
+        total = format_bytes(2 * remote.num_bytes + self.store_bytes)
+        return (
+            f"downloading {self.name} from {self.url}: {size}; disk needed: about {total} in all, {size} for "
+            f"the archive and about as much for the raw files in {root}, {store} for the data set in "
+            f"{scratch}"
+        )
 
     def _check_disk(self, root: Path, raw_bytes: int, scratch: Path) -> None:
         places = [(root, raw_bytes, "--raw-root"), (scratch, self.store_bytes, "--root")]

@@ -16,6 +16,7 @@ class Served:
     ranges: False ignores them and sends the whole. if_range: False sends a range whatever file is asked for.
     announced: the Content-Length that is told, None for the right one. no_length: none is told.
     refuse: the first so many requests end in status `status`. head: False answers HEAD with 405.
+    stall_after: connections stop for `stalled_s` after so many bytes of a body, and stay open.
     before: called with every GET, before it is answered. requests: method and Range of each request.
     """
 
@@ -31,6 +32,8 @@ class Served:
     refuse: int = 0
     status: int = 503
     head: bool = True
+    stall_after: int | None = None
+    stalled_s: float = 30.0
     before: Callable[["Served"], None] | None = None
     requests: list[str] = field(default_factory=list)
 
@@ -38,6 +41,8 @@ class Served:
 @contextlib.contextmanager
 def serving(served: Served) -> Iterator[str]:
     """The URL of `served` while the block runs."""
+
+    released = threading.Event()
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
@@ -89,6 +94,10 @@ def serving(served: Served) -> Iterator[str]:
                 if cut and served.cuts is not None:
                     served.cuts -= 1
                 with contextlib.suppress(OSError):
+                    if served.stall_after is not None:
+                        self.wfile.write(content[: served.stall_after])
+                        released.wait(served.stalled_s)
+                        content = content[served.stall_after :]
                     self.wfile.write(content[: served.cut_after] if cut else content)
 
     server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
@@ -97,6 +106,7 @@ def serving(served: Served) -> Iterator[str]:
     try:
         yield f"http://127.0.0.1:{server.server_address[1]}/graph.zip"
     finally:
+        released.set()
         server.shutdown()
         server.server_close()
         thread.join()

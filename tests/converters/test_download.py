@@ -2,7 +2,10 @@
 
 import fcntl
 import os
+import subprocess
+import sys
 from pathlib import Path
+from time import sleep as wait
 
 import numpy as np
 import pytest
@@ -110,6 +113,27 @@ def test_a_killed_download_goes_on_where_it_was(tmp_path: Path) -> None:
         download(ask(url), path, said.append)
     assert path.read_bytes() == CONTENT and "GET bytes=40000-" in served.requests
     assert said == ["a.zip.part is continued after 40,000 bytes"]
+
+
+def test_a_download_killed_by_the_system_goes_on_where_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "a.zip"
+    served = Served(CONTENT, stall_after=60_000)
+    code = (
+        "import sys; from pathlib import Path; from gnn_ibp.converters import download\n"
+        "download.BLOCK_BYTES = 4096; download.download(download.ask(sys.argv[1]), Path(sys.argv[2]), print)"
+    )
+    with serving(served) as url:
+        with subprocess.Popen([sys.executable, "-c", code, url, str(path)]) as child:
+            while part_bytes(path) < 50_000:
+                assert child.poll() is None
+                wait(0.02)
+            child.kill()
+        there = part_bytes(path)
+        served.stall_after = None
+        served.requests.clear()
+        download(ask(url), path, print)
+    assert path.read_bytes() == CONTENT and not path.with_name("a.zip.part").exists()
+    assert served.requests == ["HEAD", f"GET bytes={there}-"]
 
 
 @pytest.mark.parametrize("change", [{"etag": '"two"'}, {"content": OTHER[:-1]}])
