@@ -155,11 +155,12 @@ class LongRows {
       __syncwarp();
     }
     if (next) open(*next, ring ^ 1);
+    if (place.damaged) return;  // in place: its head announces more than a row
 
     const uint32_t end = unit_end(skip, size), end_bit = 8 * (skip + size);
     uint32_t fetched = min(end, room_end(8 * kUnitBytes * first_unit(place, skip)));
     uint32_t bit = 8 * (skip + head_bytes), saved = 0;
-    bool well = !place.damaged;
+    bool well = true;
     const uint32_t* words = reinterpret_cast<const uint32_t*>(ring_of(ring));
     uint8_t* to = out_ + place.out_at + lane_ * kUnitBytes;
 #pragma unroll 1
