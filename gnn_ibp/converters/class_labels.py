@@ -1,4 +1,4 @@
-"""Labels of a source as int64, -1 for none, converted block by block; errors name the file."""
+"""Labels of a source as small integers, -1 for none, converted block by block; errors name the file."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -10,12 +10,16 @@ from gnn_ibp.errors import FormatError
 from gnn_ibp.labels import NO_LABEL, Ids
 
 
-def class_labels(blocks: Iterable[NDArray[Any]], num_nodes: int, where: str) -> Ids:
-    """int64 (num_nodes,) from blocks (n,) or (n, 1) of numbers: NaN and negative ones become -1.
+def class_labels(
+    blocks: Iterable[NDArray[Any]], num_nodes: int, num_classes: int, where: str
+) -> NDArray[np.signedinteger]:
+    """Class numbers (num_nodes,) from blocks (n,) or (n, 1) of numbers: NaN and negative ones become -1.
 
-    FormatError for another number of labels than nodes and for what is no class number.
+    They are of the smallest dtype that holds them: labels stay in memory as long as a conversion takes.
+    FormatError for another number of labels than nodes, for what is no class number, and for one that is not
+    below `num_classes`.
     """
-    labels = np.empty(num_nodes, np.int64)
+    labels = np.empty(num_nodes, np.min_scalar_type(-num_classes))
     at = 0
     for block in blocks:
         if block.dtype.kind not in "iuf" or block.size != len(block):
@@ -25,24 +29,18 @@ def class_labels(blocks: Iterable[NDArray[Any]], num_nodes: int, where: str) -> 
         block = block.reshape(-1)
         if at + len(block) > num_nodes:
             raise FormatError(f"{where} has more than {num_nodes} labels, one for each node is wanted")
-        labels[at : at + len(block)] = _whole(block, at, where)
+        labels[at : at + len(block)] = _checked_block(block, at, num_classes, where)
         at += len(block)
     if at != num_nodes:
         raise FormatError(f"{where} has {at} labels, the graph has {num_nodes} nodes")
     return labels
 
 
-def check_classes(labels: Ids, splits: Mapping[str, Ids], num_classes: int, where: str) -> None:
-    """FormatError where a label is not below `num_classes`, or a node of the split "train" has none.
+def check_training_nodes(labels: NDArray[Any], splits: Mapping[str, Ids], where: str) -> None:
+    """FormatError where a node of the split "train" has no label.
 
     Ids of nodes that do not exist are left to the check of the splits.
     """
-    highest = int(labels.max(initial=NO_LABEL))
-    if highest >= num_classes:
-        raise FormatError(
-            f"{where}: node {int(labels.argmax())} has label {highest}, the data set has {num_classes} "
-            "classes; are these the files of another one?"
-        )
     train = splits.get("train", np.empty(0, np.int64))
     train = train[(train >= 0) & (train < len(labels))]
     unlabelled = train[labels[train] == NO_LABEL]
@@ -53,16 +51,23 @@ def check_classes(labels: Ids, splits: Mapping[str, Ids], num_classes: int, wher
         )
 
 
-def _whole(block: NDArray[Any], first_node: int, where: str) -> Ids:
-    if block.dtype.kind == "f":
-        given, block = block, block.astype(np.float64)
+def _checked_block(given: NDArray[Any], first_node: int, num_classes: int, where: str) -> NDArray[Any]:
+    block = given
+    if given.dtype.kind == "f":
+        block = given.astype(np.float64)
         block[np.isnan(block)] = NO_LABEL
-        bad = (block != np.trunc(block)) | (np.abs(block) >= 2.0**62)
-    else:
-        given, bad = block, block > np.iinfo(np.int64).max
-    if bad.any():
-        at = int(bad.argmax())
+        bad = block != np.trunc(block)
+        bad |= np.isinf(block)
+        if bad.any():
+            at = int(bad.argmax())
+            raise FormatError(
+                f"{where}: node {first_node + at} has label {given[at]}, classes are whole numbers (NaN for "
+                "none)"
+            )
+    if len(block) and block.max() >= num_classes:
+        at = int(block.argmax())
         raise FormatError(
-            f"{where}: node {first_node + at} has label {given[at]}, classes are whole numbers (NaN for none)"
+            f"{where}: node {first_node + at} has label {given[at]:.0f}, the data set has {num_classes} "
+            "classes; are these the files of another one?"
         )
-    return np.maximum(block.astype(np.int64), NO_LABEL)
+    return block if block.dtype.kind == "u" else np.maximum(block, NO_LABEL)

@@ -13,13 +13,14 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from gnn_ibp.converters.class_labels import check_classes, class_labels
+from gnn_ibp.converters.class_labels import check_training_nodes, class_labels
 from gnn_ibp.converters.npy_rows import NpyArray, NpyEdges, NpyRows
 from gnn_ibp.converters.raw_folder import fingerprint
 from gnn_ibp.dataset_parts import DatasetParts
 from gnn_ibp.errors import FormatError, SettingsError
-from gnn_ibp.labels import NO_LABEL, Ids
+from gnn_ibp.labels import LABELS_PER_BLOCK, NO_LABEL, Ids
 from gnn_ibp.npy import NpyLayout, npy_layout
 
 NUM_COLUMNS = 1024
@@ -29,7 +30,6 @@ DEFAULT_CLASSES = 19
 FEATURES = "processed/paper/node_feat.npy"
 EDGES = "processed/paper__cites__paper/edge_index.npy"
 
-LABELS_PER_BLOCK = 1 << 20
 _MAGIC = b"\x93NUMPY"
 
 
@@ -75,17 +75,17 @@ def igb_parts(size: str, num_classes: int, raw_root: Path) -> DatasetParts:
     dtypes = ("float32", "float64", "int16", "int32", "int64")
     labels = _labels(_array(folder / label_file, dtypes, (facts.num_nodes,), facts.header), size, num_classes)
     splits = _splits(facts.num_labelled[num_classes])
-    check_classes(labels, splits, num_classes, str(folder / label_file))
+    check_training_nodes(labels, splits, str(folder / label_file))
     return DatasetParts(
         name=f"igb-{size}",
-        source=igb_source(size, num_classes)
-        | {"fingerprint": fingerprint(folder, (FEATURES, label_file, EDGES))},
+        source=igb_source(size, num_classes),
         num_nodes=facts.num_nodes,
         edge_index=NpyEdges(_edges(folder / EDGES), pairs=True),
         labels=labels,
         num_classes=num_classes,
         splits=splits,
         features={"x": NpyRows(features)},
+        fingerprint=fingerprint(folder, (FEATURES, label_file, EDGES)),
         directed=True,
     )
 
@@ -101,12 +101,11 @@ def _find(size: str, raw_root: Path) -> Path:
     )
 
 
-def _labels(layout: NpyLayout, size: str, num_classes: int) -> Ids:
-    num_nodes, labelled = SIZES[size].num_nodes, SIZES[size].num_labelled[num_classes]
-    labels = np.full(num_nodes, NO_LABEL, np.int64)
+def _labels(layout: NpyLayout, size: str, num_classes: int) -> NDArray[Any]:
+    labelled = SIZES[size].num_labelled[num_classes]
     blocks = NpyArray(layout).blocks(LABELS_PER_BLOCK, until=labelled)
-    labels[:labelled] = class_labels(blocks, labelled, str(layout.path))
-    return labels
+    known = class_labels(blocks, labelled, num_classes, str(layout.path))
+    return np.concatenate([known, np.full(SIZES[size].num_nodes - labelled, NO_LABEL, known.dtype)])
 
 
 def _splits(num_labelled: int) -> dict[str, Ids]:

@@ -12,12 +12,13 @@ The test nodes' labels were never published: what is known of a model is its acc
 from pathlib import Path
 from typing import Any
 
-from gnn_ibp.converters.class_labels import check_classes, class_labels
+from gnn_ibp.converters.class_labels import check_training_nodes, class_labels
 from gnn_ibp.converters.npy_rows import NpyArray, NpyEdges, NpyRows
 from gnn_ibp.converters.raw_folder import RawFolder, fingerprint
 from gnn_ibp.converters.saved_dict import count, id_array, load_dict
 from gnn_ibp.dataset_parts import DatasetParts
 from gnn_ibp.errors import FormatError
+from gnn_ibp.labels import LABELS_PER_BLOCK
 from gnn_ibp.npy import NpyLayout, npy_layout
 from gnn_ibp.progress import Say
 
@@ -35,8 +36,6 @@ PLACE = RawFolder(
     top="mag240m_kddcup2021",
     store_bytes=121_751_666 * (2 * 768 + 24) + 1_297_748_926 * 16,
 )
-
-LABELS_PER_BLOCK = 1 << 20
 
 
 def mag240m_source() -> dict[str, Any]:
@@ -63,22 +62,23 @@ def mag240m_parts(raw_root: Path, scratch: Path, say: Say) -> DatasetParts:
     if features.shape[0] != num_nodes:
         raise FormatError(f"{features.path} has {features.shape[0]} rows, meta.pt says {num_nodes} papers")
     labels_file = _array(folder / LABELS, ("float16", "float32", "float64"), 1)
-    labels = class_labels(NpyArray(labels_file).blocks(LABELS_PER_BLOCK), num_nodes, str(labels_file.path))
+    blocks = NpyArray(labels_file).blocks(LABELS_PER_BLOCK)
+    labels = class_labels(blocks, num_nodes, num_classes, str(labels_file.path))
     splits = {
         "val" if name == "valid" else name: id_array(ids, f"{folder / SPLITS}: {name}")
         for name, ids in split.items()
     }
-    check_classes(labels, splits, num_classes, str(labels_file.path))
+    check_training_nodes(labels, splits, str(labels_file.path))
     return DatasetParts(
         name=NAME,
-        source=mag240m_source()
-        | {"fingerprint": fingerprint(folder, (FEATURES, LABELS, EDGES, META, SPLITS))},
+        source=mag240m_source(),
         num_nodes=num_nodes,
         edge_index=NpyEdges(_array(folder / EDGES, ("int32", "int64"), 2), pairs=False),
         labels=labels,
         num_classes=num_classes,
         splits=splits,
         features={"x": NpyRows(features)},
+        fingerprint=fingerprint(folder, (FEATURES, LABELS, EDGES, META, SPLITS)),
         directed=True,
     )
 

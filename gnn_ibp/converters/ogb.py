@@ -7,7 +7,7 @@ opened a second time beside a torch that loads weights only.
 from pathlib import Path
 from typing import Any
 
-from gnn_ibp.converters.class_labels import check_classes
+from gnn_ibp.converters.class_labels import check_training_nodes
 from gnn_ibp.converters.ogb_raw import read_raw, read_splits
 from gnn_ibp.converters.ogb_table import OgbDataset, ogb_dataset, similar_datasets
 from gnn_ibp.converters.raw_folder import RawFolder, fingerprint
@@ -42,13 +42,13 @@ def ogb_parts(name: str, raw_root: Path, scratch: Path, say: Say) -> DatasetPart
     _check_layout(dataset, folder)
     raw = read_raw(dataset, folder / "raw")
     splits = read_splits(folder / "split" / dataset.split)
-    check_classes(raw.labels, splits, dataset.num_classes, str(raw.labels_file))
+    check_training_nodes(raw.labels, splits, str(raw.labels_file))
     files = [
         str(path.relative_to(folder)) for kind in ("raw", "split") for path in (folder / kind).rglob("*")
     ]
     return DatasetParts(
         name=name,
-        source=ogb_source(dataset) | {"fingerprint": fingerprint(folder, files)},
+        source=ogb_source(dataset),
         num_nodes=raw.num_nodes,
         edge_index=raw.edges,
         labels=raw.labels,
@@ -56,6 +56,7 @@ def ogb_parts(name: str, raw_root: Path, scratch: Path, say: Say) -> DatasetPart
         splits=splits,
         features=raw.features,
         metric=dataset.metric,
+        fingerprint=fingerprint(folder, files),
         directed=not dataset.add_inverse_edge,
     )
 

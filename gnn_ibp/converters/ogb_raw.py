@@ -14,39 +14,39 @@ split/NAME/                split_dict.pt; or train.csv.gz, valid.csv.gz, test.cs
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gnn_ibp.converters.class_labels import class_labels
 from gnn_ibp.converters.csv_edges import CsvEdges
 from gnn_ibp.converters.csv_table import CsvRows, CsvTable
 from gnn_ibp.converters.ogb_table import OgbDataset
 from gnn_ibp.converters.saved_dict import id_array, load_dict
-from gnn_ibp.converters.zip_arrays import ZipArrays
+from gnn_ibp.converters.zip_arrays import ZipArray, ZipArrays
 from gnn_ibp.converters.zip_edges import ZipEdges
 from gnn_ibp.converters.zip_rows import ZipRows
 from gnn_ibp.edge_stream import EdgeStream
 from gnn_ibp.errors import FormatError
-from gnn_ibp.labels import Ids
+from gnn_ibp.labels import LABELS_PER_BLOCK, Ids
 from gnn_ibp.row_stream import RowStream
 from gnn_ibp.row_type import RowType
 
 SPLITS = {"train": "train", "valid": "val", "test": "test"}
-
-LABELS_PER_BLOCK = 1 << 20
 
 
 @dataclass(frozen=True)
 class OgbRaw:
     """edges: as OGB orders them, each followed by its reverse where the files hold it once.
 
-    labels: int64, -1 for none, read from the file `labels_file`.
+    labels: small integers, -1 for none, read from the file `labels_file`.
     """
 
     num_nodes: int
     edges: EdgeStream
     features: dict[str, RowStream]
-    labels: Ids
+    labels: NDArray[Any]
     labels_file: Path
 
 
@@ -73,9 +73,8 @@ def _read_csv(dataset: OgbDataset, folder: Path) -> OgbRaw:
     num_nodes = _csv_count(folder / "num-node-list.csv.gz")
     num_edges = _csv_count(folder / "num-edge-list.csv.gz")
     labels_file = folder / "node-label.csv.gz"
-    labels = class_labels(
-        CsvTable(labels_file).blocks(np.float64, LABELS_PER_BLOCK), num_nodes, str(labels_file)
-    )
+    blocks = CsvTable(labels_file).blocks(np.float64, LABELS_PER_BLOCK)
+    labels = class_labels(blocks, num_nodes, dataset.num_classes, str(labels_file))
     features = {"x": _csv_rows(folder / "node-feat.csv.gz", num_nodes, "float32")}
     features |= {
         name: _csv_rows(folder / f"{name}.csv.gz", num_nodes, "int64") for name in dataset.node_files
@@ -112,15 +111,16 @@ def _read_binary(dataset: OgbDataset, folder: Path) -> OgbRaw:
                 f"{path}: {members[ours]} has {stream.num_rows} rows, num_nodes_list says {num_nodes}"
             )
     labels_file = folder / "node-label.npz"
-    labels = _open_zip(labels_file).open("node_label")
-    if not labels.shape:
-        raise FormatError(f"{labels.where} is a single number, wanted one for each node")
-    steps = (labels.take(min(LABELS_PER_BLOCK, labels.shape[0] - at)) for at in _steps(labels.shape[0]))
-    return OgbRaw(num_nodes, edges, dict(rows), class_labels(steps, num_nodes, labels.where), labels_file)
+    member = _open_zip(labels_file).open("node_label")
+    labels = class_labels(_label_blocks(member), num_nodes, dataset.num_classes, member.where)
+    return OgbRaw(num_nodes, edges, dict(rows), labels, labels_file)
 
 
-def _steps(count: int) -> Iterator[int]:
-    yield from range(0, count, LABELS_PER_BLOCK)
+def _label_blocks(member: ZipArray) -> Iterator[NDArray[Any]]:
+    if not member.shape:
+        raise FormatError(f"{member.where} is a single number, wanted one for each node")
+    for at in range(0, member.shape[0], LABELS_PER_BLOCK):
+        yield member.take(min(LABELS_PER_BLOCK, member.shape[0] - at))
 
 
 def _open_zip(path: Path) -> ZipArrays:

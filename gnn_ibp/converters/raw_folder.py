@@ -87,6 +87,7 @@ class RawFolder:
 
 
 def fingerprint(folder: Path, names: Iterable[str]) -> str:
-    """Tells these files of `folder` from others, by their names and sizes; they are not read."""
-    sizes = [(name, (folder / name).stat().st_size) for name in sorted(names) if (folder / name).is_file()]
-    return xxhash.xxh3_64_hexdigest(repr(sizes).encode())
+    """Tells these files of `folder` from others, by names, sizes and times; they are not read."""
+    states = [(name, (folder / name).stat()) for name in sorted(names) if (folder / name).is_file()]
+    facts = [(name, state.st_size, state.st_mtime_ns) for name, state in states]
+    return xxhash.xxh3_64_hexdigest(repr(facts).encode())

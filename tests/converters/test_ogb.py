@@ -11,10 +11,14 @@ import pytest
 from ogb.io.read_graph_raw import read_binary_graph_raw, read_csv_graph_raw
 from ogb_folders import SmallGraph, write_csv, write_raw_folder, write_split_dict
 
+from gnn_ibp.converters.csv_edges import CsvEdges
+from gnn_ibp.converters.csv_table import CsvRows
 from gnn_ibp.converters.ogb import ogb_parts
 from gnn_ibp.converters.ogb_table import NOT_YET, OGB_DATASETS, ogb_dataset
 from gnn_ibp.converters.prepare import convert_source, prepare
 from gnn_ibp.converters.sources import config_name, find_source
+from gnn_ibp.converters.zip_edges import ZipEdges
+from gnn_ibp.converters.zip_rows import ZipRows
 from gnn_ibp.dataset import Dataset
 from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
 from gnn_ibp.errors import FormatError, SettingsError
@@ -89,7 +93,7 @@ def test_parts_are_what_the_files_were_made_of_and_what_ogb_reads(
         np.testing.assert_array_equal(rows_of(parts, extra), theirs[extra])
         np.testing.assert_array_equal(rows_of(parts, extra), graph.node_year)
     wanted = np.nan_to_num(graph.node_label[:, 0], nan=-1).astype(np.int64)
-    assert parts.labels is not None and parts.labels.dtype == np.int64
+    assert parts.labels is not None and parts.labels.dtype.kind == "i"
     np.testing.assert_array_equal(parts.labels, wanted)
     for theirs_name, ours in (("train", "train"), ("valid", "val"), ("test", "test")):
         np.testing.assert_array_equal(parts.splits[ours], graph.split[theirs_name])
@@ -357,6 +361,42 @@ def test_a_label_file_without_its_member_is_named(tmp_path: Path) -> None:
     replace_members(path, {"node_label": None, "label": np.zeros(60)})
     with pytest.raises(FormatError, match=r"node-label\.npz: node_label\.npy is not there"):
         parts_of(PAPERS, tmp_path)
+
+
+@pytest.mark.parametrize("name", ["ogbn-products", PAPERS])
+@pytest.mark.parametrize("stream", ["edges", "rows"])
+def test_an_interrupted_conversion_goes_on_and_gives_the_same_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, stream: str
+) -> None:
+    graph = SmallGraph(num_nodes=3000, num_edges=9000, unlabelled=True)
+    folder = write_raw_folder(tmp_path, name, graph)
+    monkeypatch.setattr("gnn_ibp.row_stream.BLOCK_BYTES", 64 * graph.node_feat[0].nbytes)
+    monkeypatch.setattr("gnn_ibp.feature_conversion.CHECKPOINT_BYTES", 640 * graph.node_feat[0].nbytes)
+    whole = convert_source(name, tmp_path / "whole", raw_root=tmp_path)
+    once = iter([True])
+
+    def cut(blocks: Any) -> Any:
+        for number, block in enumerate(blocks):
+            if number == (1 if stream == "edges" else 30) and next(once, False):
+                raise KeyboardInterrupt
+            yield block
+
+    source, reader = (CsvEdges, "_given") if stream == "edges" else (CsvRows, "_blocks")
+    if name == PAPERS:
+        source, reader = (ZipEdges, "_ends") if stream == "edges" else (ZipRows, "_blocks")
+    real = getattr(source, reader)
+    monkeypatch.setattr(source, reader, lambda *arguments: cut(real(*arguments)))
+    monkeypatch.setattr("gnn_ibp.converters.csv_edges.BLOCK_EDGES", 1000)
+    monkeypatch.setattr("gnn_ibp.converters.zip_edges.BLOCK_EDGES", 1000)
+    with pytest.raises(KeyboardInterrupt):
+        convert_source(name, tmp_path / "out", raw_root=folder)
+    said: list[str] = []
+    out = convert_source(name, tmp_path / "out", raw_root=folder, say=said.append)
+    assert {p.name: p.read_bytes() for p in out.iterdir()} == {
+        p.name: p.read_bytes() for p in whole.iterdir()
+    }
+    if stream == "rows":
+        assert any("going on" in line for line in said), said
 
 
 def test_a_data_set_made_of_one_is_not_taken_for_another(tmp_path: Path) -> None:
