@@ -20,6 +20,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +36,7 @@ from gnn_ibp.rows import EncodedRows
 
 HIT_PERCENT = (0, 50, 90, 100)
 LINE_BYTES, UNIT_BYTES = 128, 16
+SLEEP_CYCLES = 2_000_000  # about a millisecond: more than a launch takes
 DISTINCT_BYTES = 64 << 20  # of rows drawn; a longer table repeats them
 
 
@@ -170,15 +172,22 @@ def make_rows(kind: Kind, num_bytes: int) -> Tensor:
 
 
 def seconds_of(cuda: Any, rounds: Sequence[Callable[[], None]]) -> float:
-    """The device's median time of the rounds after the first, which warms up."""
-    times = []
-    for work in rounds:
-        start = cuda.event()
+    """The device's median time of the rounds after the first, which warms up.
+
+    They are queued while the device is kept busy: it would else wait for the host between them, which takes
+    as long to launch a kernel as a fast one runs.
+    """
+    warm_up, *others = rounds
+    warm_up()
+    cuda.event().wait()
+    if cuda.device.type == "cuda":
+        torch.cuda._sleep(len(others) * SLEEP_CYCLES)
+    marks = [cuda.event()]
+    for work in others:
         work()
-        end = cuda.event()
-        end.wait()
-        times.append(end.seconds_since(start))
-    return statistics.median(times[1:])
+        marks.append(cuda.event())
+    marks[-1].wait()
+    return statistics.median(end.seconds_since(start) for start, end in pairwise(marks))
 
 
 def measure(cuda: Any, kind: Kind, sizes: Sizes) -> Measured:
