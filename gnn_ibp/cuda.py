@@ -81,6 +81,7 @@ class Cuda:
         self.num_processors = int(torch.cuda.get_device_properties(device).multi_processor_count)
         self._cupy = cupy
         self._page_locked = PageLockedMemory(cupy.cuda.runtime)
+        self._uploads_refused = False
 
     @classmethod
     def open(cls, device: str | torch.device = "cuda") -> "Cuda":
@@ -150,9 +151,12 @@ class Cuda:
 
     def upload(self, tensor: Tensor) -> Tensor:
         """A copy of a CPU tensor on the device, made on the current stream; `tensor` may change at once."""
+        if self._uploads_refused:
+            return tensor.to(self.device)
         try:
             staged = torch.empty(tensor.shape, dtype=tensor.dtype, pin_memory=True)
         except RuntimeError as error:
+            self._uploads_refused = True  # asking takes long, and one warning is enough
             warnings.warn(
                 f"{tensor.nbytes:,} bytes of page-locked memory cannot be had ({_first_line(error)}); "
                 "uploads wait for the device instead",
@@ -170,6 +174,14 @@ class Cuda:
         for tensor in tensors:
             if tensor.device == self.device:
                 tensor.record_stream(stream)
+
+    def compile(self, module: str, kernel: str) -> None:
+        """Makes function `kernel` of kernels/cuda/MODULE.cu ready: the first `launch` would wait for it.
+
+        Raises RuntimeError where it does not compile.
+        """
+        with self._current():
+            kernel_of(self._cupy, self.device.index, module, kernel)
 
     def launch(self, module: str, kernel: str, grid: int, block: int, arguments: Sequence[Argument]) -> None:
         """Queues function `kernel` of kernels/cuda/MODULE.cu on the current stream.

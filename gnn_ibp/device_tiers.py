@@ -41,6 +41,7 @@ class DeviceTiers:
         self._cuda = cuda
         self._decoder = DeviceDecoder(cuda, file.codec)
         self._sources = [cache.device_source for cache in caches]
+        self._over_bus = any(cache.device_source and cache.over_pcie for cache in caches)
         memory = LockedMemory(cuda, "rows on their way to the device")
         self._lookups = Lookups(cuda, memory)
         self._staging = StagingRing(cuda, memory, buffer_bytes(file.codec))
@@ -97,6 +98,7 @@ class DeviceTiers:
             lookup.missing_ids,
             lookup.missing_at,
             lookup.counts,
+            over_bus=self._over_bus,
         )
         end = lookup.fetch()
         end.wait()

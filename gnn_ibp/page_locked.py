@@ -56,7 +56,7 @@ class PageLockedMemory:
 
     def device_pointer(self, address: int) -> int | None:
         """Where kernels find the byte at the host address `address`; None where it is not locked by us."""
-        for (start, end), device_start in list(self._device_starts.items()):
+        for (start, end), device_start in self._device_starts.copy().items():  # others add and remove
             if start <= address < end:
                 return device_start + address - start
         return None

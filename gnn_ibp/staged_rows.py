@@ -105,7 +105,9 @@ class StagedRows:
         # Every row is there and was checked, so that nobody asks for what the kernel counts.
         lists = device[scratch:].view(torch.int64)
         missing = (lists[:num_rows], lists[num_rows : 2 * num_rows])
-        decoder.gather(numbers[:num_rows], num_rows, [source], out, at, *missing, lists[2 * num_rows :])
+        counts, over_bus = lists[2 * num_rows :], self._buffer.locked
+        decoder.cuda.share(numbers)  # nobody waits for this launch
+        decoder.gather(numbers[:num_rows], num_rows, [source], out, at, *missing, counts, over_bus=over_bus)
         return index.rows_bytes
 
 

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import types
+import warnings
 from pathlib import Path
 
 import numpy as np
@@ -291,9 +292,11 @@ def test_copy_wants_as_many_bytes_and_takes_any_dtype(gpu: pytest.MonkeyPatch):
 def test_upload_without_page_locked_memory_still_copies_and_says_so(gpu: pytest.MonkeyPatch):
     cuda = Cuda(torch.device("cpu"), a_cupy(Runtime()))
     gpu.setattr(torch, "empty", raising(RuntimeError("CUDA error: out of memory\nmore")))
-    tensor = torch.arange(5)
     with pytest.warns(UserWarning, match=r"40 bytes of page-locked .* had \(CUDA error: out of memory\);"):
-        assert torch.equal(cuda.upload(tensor), torch.arange(5))
+        assert torch.equal(cuda.upload(torch.arange(5)), torch.arange(5))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert torch.equal(cuda.upload(torch.arange(6)), torch.arange(6)), "said once"
 
 
 # ---- streams and events ---------------------------------------------------------------------------------

@@ -570,3 +570,42 @@ def test_kernels_touch_no_byte_beside_what_they_are_given(tmp_path: Path, layout
     for num_ids in (1, 100):
         ids = ids_of(num_ids)
         assert same_bits(read(reader, torch.from_numpy(ids)), rows[ids])
+
+
+def test_kernels_are_compiled_when_a_reader_is_opened(tmp_path: Path) -> None:
+    compiled = []
+
+    class Compiling(SimtCuda):
+        def compile(self, module: str, kernel: str) -> None:
+            compiled.append((module, kernel))
+
+    reader, _, cuda = opened(tmp_path, cuda=Compiling())
+    ready = set(compiled)
+    read(reader, ids_of(100))
+    assert {(launched.module, launched.kernel) for launched in cuda.launches} == ready
+    assert set(compiled) == ready
+
+
+def test_what_reads_host_memory_leaves_most_processors_to_the_model(tmp_path: Path) -> None:
+    def blocks(host_bytes: int, ids: np.ndarray) -> list[int]:
+        cuda = SimtCuda()
+        cuda.num_processors = 12  # three blocks on each
+        reader, _, _ = opened(tmp_path, host_bytes=host_bytes, cuda=cuda)
+        read(reader, np.resize(ids, 9216))
+        return [launched.grid for launched in cuda.launches]
+
+    assert blocks(0, HOT[:SOME]) == [36], "all are in device memory"
+    assert blocks(PLENTY, np.arange(NUM_ROWS)) == [6]
+    assert blocks(0, HOT[SOME:]) == [36, 6], "looked up, then staged"
+
+
+def test_what_a_decoder_keeps_is_shared_with_every_stream_that_reads(tmp_path: Path) -> None:
+    cuda = WatchedCuda()
+    reader, _, _ = opened(tmp_path, cuda=cuda)
+    kept = set(cuda.made_on)  # uploaded or allocated before there was a side stream
+    side = cuda.stream()
+    with side:
+        read(reader, ids_of(100))
+    assert len({address for address, stream in cuda.shared if stream is side} & kept) == 3, (
+        "the table, the counts to begin with, and the numbers of staged rows"
+    )

@@ -118,6 +118,9 @@ class SimtCuda:
     def share(self, *tensors: torch.Tensor) -> None:
         pass
 
+    def compile(self, module: str, kernel: str) -> None:
+        """Nothing: it is compiled when it is launched."""
+
     def launch(
         self,
         module: str,
