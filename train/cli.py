@@ -45,7 +45,7 @@ class ConvertFlags:
     out: Annotated[tyro.conf.Positional[Path], tyro.conf.arg(metavar="OUT")]
     """The new folder."""
     raw_root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Folder for what is downloaded; None means the folder raw beside OUT."""
+    """Folder in which raw files lie, or are downloaded into; None means the folder raw beside OUT."""
     num_classes: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
     """Which labels of IGB: 19 or 2983; None means 19."""
     chunk_bits: Annotated[Literal[8, 16, 32, 64] | None, tyro.conf.arg(metavar="8|16|32|64")] = None

@@ -61,7 +61,7 @@ class Config:
     root: Path = Path("data")
     """Folder in which data sets lie; one that is missing is made there first."""
     raw_root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
-    """Folder for what is downloaded; None means ROOT/raw."""
+    """Folder in which raw files lie, or are downloaded into; None means ROOT/raw."""
     num_classes: Number = None
     """Which labels of IGB: 19 or 2983; None means 19."""
     config: File = None

@@ -20,7 +20,7 @@ _SUFFIX = ".npy"
 _ENCRYPTED = 1
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _LOCAL_SIGNATURE = b"PK\3\4"
-_SKIP_BYTES = 1 << 20
+_SKIP_BYTES = 1 << 18
 
 
 class ZipArrays:
@@ -49,8 +49,10 @@ class ZipArrays:
         with _as_format_error(where):
             info = self._zip.getinfo(name + _SUFFIX if name + _SUFFIX in self._zip.namelist() else name)
             stored = info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & _ENCRYPTED
-            stream = StoredMember(DiskFile(self.path), info) if stored else self._zip.open(info)
-            return ZipArray(stream, info.file_size, where)
+            if stored:
+                return ZipArray(StoredMember(DiskFile(self.path), info), info.file_size, where)
+            with zipfile.ZipFile(self.path) as own:  # threads that read side by side share nothing
+                return ZipArray(own.open(info), info.file_size, where)
 
     def read(self, name: str) -> NDArray[Any]:
         """The whole array `name`."""

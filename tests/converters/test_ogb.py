@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import tracemalloc
 import zipfile
 from pathlib import Path
 from typing import Any
@@ -144,6 +145,25 @@ def test_rows_of_a_compressed_and_of_a_stored_member_are_the_same(tmp_path: Path
     one, other = (parts_of(PAPERS, tmp_path / str(compress)) for compress in (True, False))
     for first in (0, 4321):
         np.testing.assert_array_equal(edges_of(one, first), edges_of(other, first))
+
+
+@pytest.mark.parametrize("compress", [True, False])
+def test_streams_of_a_large_file_hold_a_few_blocks_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compress: bool
+) -> None:
+    graph = SmallGraph(num_nodes=40_000, num_edges=400_000, num_columns=64)
+    write_raw_folder(tmp_path, PAPERS, graph, compress=compress)
+    monkeypatch.setattr("gnn_ibp.converters.zip_edges.BLOCK_EDGES", 1 << 12)
+    monkeypatch.setattr("gnn_ibp.row_stream.BLOCK_BYTES", 1 << 15)
+    parts = parts_of(PAPERS, tmp_path)
+    assert graph.edge_index.nbytes > 6 << 20 and graph.node_feat.nbytes > 9 << 20
+    for blocks in (parts.edge_index.blocks(399_000), parts.edge_index.blocks(), parts.features["x"].blocks()):
+        tracemalloc.start()
+        for _ in blocks:
+            pass
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+        assert peak < 3 << 20
 
 
 def test_the_raw_root_is_ogbs_root_or_the_folder_itself(tmp_path: Path) -> None:
