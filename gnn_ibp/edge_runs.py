@@ -24,6 +24,7 @@ CHECKPOINT_EDGES = 1 << 26
 
 STAGE = "edge runs"
 
+_RECORDS, _INDEX = "edges.runs", "edges.index"
 _VECTORS = 1024  # pieces that one preadv takes
 
 
@@ -36,7 +37,7 @@ class EdgeRuns:
 
     def __init__(self, folder: Path, plan: EdgeSortPlan, journal: Journal) -> None:
         self._plan = plan
-        self._records_path, self._index_path = folder / "edges.runs", folder / "edges.index"
+        self._records_path, self._index_path = folder / _RECORDS, folder / _INDEX
         self._journal = journal
 
     def write(self, edges: EdgeStream) -> None:
@@ -81,15 +82,16 @@ class EdgeRuns:
         finally:
             file.close()
 
-    def remove(self) -> None:
-        """Deletes the files."""
-        for path in (self._records_path, self._index_path):
-            path.unlink(missing_ok=True)
-
     def _index(self) -> Ids:
         columns = self._plan.num_buckets + 1
         num_runs = self._index_path.stat().st_size // (8 * columns)
         return np.memmap(self._index_path, np.int64, "r", 0, (num_runs, columns))
+
+
+def remove_runs(folder: Path) -> None:
+    """Deletes the runs in `folder`, which are of no use when everything is sorted."""
+    for name in (_RECORDS, _INDEX):
+        (folder / name).unlink(missing_ok=True)
 
 
 class _RunWriter:

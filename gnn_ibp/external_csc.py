@@ -40,16 +40,14 @@ class CscPaths:
 def write_csc(edges: EdgeStream, plan: EdgeSortPlan, paths: CscPaths, work: Path, journal: Journal) -> int:
     """Sorts `edges` into the files of `paths`; returns how many there are. `work` takes the runs meanwhile.
 
-    Goes on from what the journal tells. Raises IndexError naming the first edge with an end that does not
-    exist, OSError for a full disk.
+    Goes on from what the journal tells; the runs stay for that until `remove_runs`. Raises IndexError naming
+    the first edge with an end that does not exist, OSError for a full disk.
     """
     runs = EdgeRuns(work, plan, journal)
     runs.write(edges)
     with _Output(paths, plan, journal) as output:
         _Sort(runs, plan, output).run()
-        num_edges = output.finish()
-    runs.remove()
-    return num_edges
+        return output.finish()
 
 
 @dataclass(frozen=True)

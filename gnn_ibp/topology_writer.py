@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
+from gnn_ibp.edge_runs import remove_runs
 from gnn_ibp.edge_sort_plan import EdgeSortPlan
 from gnn_ibp.edge_stream import as_edge_stream
 from gnn_ibp.external_csc import CscPaths, write_csc
@@ -49,6 +50,7 @@ class TopologyWriter:
             self._journal.put(STAGE, num_edges=num_edges)
         else:
             num_edges = state["num_edges"]
+        remove_runs(self._work)
         return Topology(num_edges, self._perm())
 
     def _perm_path(self, folder: Path, work: Path) -> Path | None:

@@ -1,0 +1,64 @@
+"""A conversion in a process of its own, small but with everything in it; for tests that kill it."""
+
+import os
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from gnn_ibp import edge_runs, edge_stream, external_csc, feature_conversion, row_stream
+from gnn_ibp.conversion_need import ConversionNeed
+from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
+from gnn_ibp.dataset_writer import write_dataset
+from gnn_ibp.edge_sort_plan import EdgeSortPlan
+from gnn_ibp.edge_stream import ArrayEdges
+from gnn_ibp.row_stream import ArrayRows
+
+NUM_NODES, NUM_EDGES = 6000, 60_000
+
+
+def parts(seed: int = 0) -> DatasetParts:
+    """Nodes and edges with features, floats and others, rows that are no multiple of a group."""
+    rng = np.random.default_rng(seed)
+    ends = (rng.random((2, NUM_EDGES)) ** 2 * NUM_NODES).astype(np.int32)
+    return DatasetParts(
+        name="killed",
+        source={"kind": "test", "seed": seed},
+        num_nodes=NUM_NODES,
+        edge_index=ArrayEdges(*ends),
+        labels=rng.integers(0, 9, NUM_NODES),
+        splits={"train": np.arange(1000)},
+        features={
+            "x": ArrayRows(rng.standard_normal((NUM_NODES, 37)).astype(np.float32)),
+            "z": ArrayRows(rng.integers(0, 100, (NUM_NODES, 16))),
+        },
+        edge_features={"w": ArrayRows(rng.standard_normal((NUM_EDGES, 3)))},
+        edge_arrays={"edge_type": rng.integers(0, 3, NUM_EDGES)},
+        arrays={"node_type": rng.integers(0, 3, NUM_NODES)},
+    )
+
+
+def make_everything_small() -> None:
+    """Blocks, runs, loads and checkpoints, so that a kill finds each of them unfinished."""
+    edge_stream.BLOCK_EDGES = 1000
+    edge_runs.CHECKPOINT_EDGES = 8000
+    external_csc.CHECKPOINT_RECORDS = 9000
+    feature_conversion.CHECKPOINT_BYTES = 200_000
+    row_stream.BLOCK_BYTES = 40_000
+    EdgeSortPlan.run_records = property(lambda self: 5000)  # type: ignore[assignment,method-assign]
+    EdgeSortPlan.load_records = property(lambda self: 3000)  # type: ignore[assignment,method-assign]
+    EdgeSortPlan.shift = property(lambda self: 7)  # type: ignore[assignment,method-assign]
+
+
+def convert(out: Path, seed: int = 0, **settings: bool) -> list[str]:
+    """Converts within so little memory that edges go through files; returns what is said."""
+    said: list[str] = []
+    ConversionNeed._sort_in_memory_bytes = lambda self, num_nodes: 1 << 60  # type: ignore[method-assign]
+    write_dataset(parts(seed), out, ConversionSettings(**{"undirected": True, **settings}), say=said.append)
+    return said
+
+
+if __name__ == "__main__":
+    make_everything_small()
+    os.fsync = lambda handle: None  # what was written outlives the process without it
+    convert(Path(sys.argv[1]))
