@@ -11,10 +11,10 @@ from gnn_ibp.edge_sort_plan import NARROW_INDICES, NARROW_NODES, EdgeSortPlan
 from gnn_ibp.edge_stream import EdgeStream
 from gnn_ibp.errors import SettingsError
 
-ROWS_BYTES = 128 << 20
+ROWS_BYTES = 64 << 20
 """For blocks of rows and labels on their way, and what they are encoded into."""
 
-FIT_FACTOR = 4
+FIT_FACTOR = 2
 """The fit takes so many times the bytes of its sample."""
 
 

@@ -62,6 +62,8 @@ class ConvertFlags:
     """Remove repeated edges."""
     threads: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
     """Threads; None means one per processor."""
+    memory_budget: Annotated[str | None, tyro.conf.arg(metavar="SIZE")] = None
+    """Memory of the whole program, such as 4GiB; None means most of what is free."""
 
 
 @dataclass(frozen=True)
