@@ -241,3 +241,11 @@ def test_batch_that_is_taken_on_a_side_stream_is_complete_there(dataset, expecte
         assert not same(batch, expected[0][0])  # the thread did not wait
         cuda.event().wait()
     assert same(batch, expected[0][0])
+
+
+@pytest.mark.parametrize(("processors", "prefetch"), [(1, 2), (5, 5), (64, 8)])
+def test_a_device_has_more_prepared_ahead(dataset, store, monkeypatch, processors, prefetch):
+    monkeypatch.setattr("gnn_ibp.ops.num_threads", lambda: processors)
+    assert make(store).prefetch == prefetch
+    assert make(FeatureStore(dataset)).prefetch == 2, "on the CPU"
+    assert make(store, prefetch=0).prefetch == 0

@@ -94,8 +94,8 @@ class Config:
     """Of weights, minibatches and dropout."""
     threads: Number = None
     """Threads that sample and fetch, None means one per processor; results do not depend on it."""
-    prefetch: int = 2
-    """Minibatches prepared ahead while the model trains; results do not depend on it."""
+    prefetch: Number = None
+    """Minibatches prepared ahead, None means 2, on a GPU up to 8; results do not depend on it."""
     undirected: bool = False
     """Add the reverse of every edge when the data set is made."""
     dedup: bool = False
@@ -119,7 +119,7 @@ class Config:
             value = getattr(self, name)
             _require(value is None or value >= 1, name, value, "a whole number from 1 up")
         _require((self.threads or 1) <= MAX_THREADS, "threads", self.threads, f"at most {MAX_THREADS}")
-        _require(self.prefetch >= 0, "prefetch", self.prefetch, "0 or more")
+        _require((self.prefetch or 0) >= 0, "prefetch", self.prefetch, "0 or more")
         _require(0 <= self.seed < 2**63, "seed", self.seed, "at least 0 and below 2^63")
         _require(0 <= self.dropout < 1, "dropout", self.dropout, "at least 0 and below 1")
         _require(0 < self.lr < float("inf"), "lr", self.lr, "above 0")

@@ -105,6 +105,7 @@ def _train(config: Config, cuda: Cuda | None, run: dict[str, Any], memory: PeakM
     print(report.data_text(run["data"], run["caches"]), flush=True)
 
     loaders = {name: _loader(config, store, sampler, name, ids) for name, ids in nodes.items() if len(ids)}
+    run["settings"]["prefetch"] = loaders["train"].prefetch
     for epoch in fit(model, loaders["train"], loaders.get("val"), config):
         run["epochs"].append({**epoch.as_dict(), "peak_anon_bytes": memory.anon_bytes})
         print(report.epoch_text(run["epochs"][-1], config.epochs), flush=True)

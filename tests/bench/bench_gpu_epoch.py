@@ -70,7 +70,6 @@ def measure(cuda: Any, dataset: Dataset, work: Workload, raw: bool) -> Measured:
         loader = Loader(
             *(store, sampler, dataset.split["train"], work.batch_size),
             shuffle=True,
-            prefetch=4,
             max_batches=num_batches,
         )
         loader.set_epoch(number)
