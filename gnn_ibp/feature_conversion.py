@@ -1,6 +1,7 @@
 """A stream of rows becomes a feature file of a data set, over several lives of the program if need be."""
 
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 from gnn_ibp.codec import IBPCodec, codec_from_params
@@ -60,18 +61,30 @@ class FeatureConversion:
             work=self._work,
             state=state and state["writer"],
         ) as writer:
-            since = 0
-            for block in self._blocks(writer.num_rows):
-                writer.append(block)
-                if stats:
-                    stats.add(block)
-                since += len(block) * row_type.row_bytes
-                if since >= CHECKPOINT_BYTES:
-                    self._checkpoint(codec.params, writer, stats)
-                    since = 0
+            self._write_rows(writer, stats, codec.params)
         info = self._info(stats)
         self._journal.put(self._stage, info=info.to_json())
         return info
+
+    def _write_rows(self, writer: FeatureFileWriter, stats: ColumnStats | None, params: bytes) -> None:
+        """Encodes and counts a block while the next one is read."""
+        since, pending = 0, list[Future[None]]()
+        with ThreadPoolExecutor(2, f"encode-{self._name}") as threads:
+            for block in self._blocks(writer.num_rows):
+                for job in pending:
+                    job.result()
+                if since >= CHECKPOINT_BYTES:
+                    state = stats.state() if stats else None
+                    self._journal.put(
+                        self._stage, codec=params.hex(), writer=writer.checkpoint(), stats=state
+                    )
+                    since = 0
+                since += len(block) * self._rows.row_type.row_bytes
+                pending = [threads.submit(writer.append, block)]
+                if stats:
+                    pending.append(threads.submit(stats.add, block))
+            for job in pending:
+                job.result()
 
     def _fit(self) -> IBPCodec:
         settings = self._settings
@@ -85,14 +98,6 @@ class FeatureConversion:
             for block in self._rows.blocks(first_row) if first_row else self._rows.blocks():
                 yield block
                 bar.update(len(block))
-
-    def _checkpoint(self, params: bytes, writer: FeatureFileWriter, stats: ColumnStats | None) -> None:
-        self._journal.put(
-            self._stage,
-            codec=params.hex(),
-            writer=writer.checkpoint(),
-            stats=stats.state() if stats else None,
-        )
 
     def _info(self, stats: ColumnStats | None) -> FeatureInfo:
         file = DiskFile(self._path)

@@ -31,7 +31,7 @@ class RowStream(Protocol):
     def row_type(self) -> RowType: ...
 
     def blocks(self, first_row: int = 0) -> Iterator[Rows]:
-        """The rows from number `first_row` on, in order, a few MiB at a time.
+        """The rows from number `first_row` on, in order, a few MiB at a time, each in memory of its own.
 
         From where a block of all rows begins, the same blocks come. A stream that cannot be entered in the
         middle reads what lies before and leaves it out, see `skip_rows`.

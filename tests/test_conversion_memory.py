@@ -57,7 +57,7 @@ def test_less_memory_than_can_be_enough_is_refused_with_what_is(tmp_path: Path) 
 def test_the_memory_budget_that_the_command_line_names_is_enough(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    arguments = ["convert", "synthetic:50000", str(tmp_path / "ds"), "--memory-budget"]
+    arguments = ["convert", "synthetic:5000", str(tmp_path / "ds"), "--memory-budget"]
     assert main([*arguments, "64MiB"]) == 2 and not (tmp_path / "ds").exists()
     problem = capsys.readouterr().err
     named = re.findall(r"needs (\d+MiB) of memory.*budget is 64\.0 MiB; raise it", problem)
@@ -65,7 +65,7 @@ def test_the_memory_budget_that_the_command_line_names_is_enough(
     command = [sys.executable, "-m", "gnn_ibp.train.cli", *arguments, named[0]]
     child = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert not child.returncode, child.stderr
-    assert Dataset.open(tmp_path / "ds").num_nodes == 50_000
+    assert Dataset.open(tmp_path / "ds").num_nodes == 5_000
 
 
 def test_memory_changes_no_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
