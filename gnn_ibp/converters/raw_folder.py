@@ -19,7 +19,8 @@ class RawFolder:
     """Where the raw files of the data set `name` lie, and where they come from.
 
     folder: its name below a root; the root may also be the folder itself. inside: folders that lie in it.
-    url: of a zip with the folder `top`. store_bytes: about the size of the data set made of it.
+    url: of a zip with the folder `top`; one that lies in the root already is used.
+    store_bytes: about the size of the data set that is made of it.
     """
 
     name: str
@@ -48,7 +49,7 @@ class RawFolder:
         scratch: where the data set itself will lie. SettingsError where the disk has not the room for the
         archive, what it holds, and the data set; OSError and FormatError where something goes wrong.
         """
-        path = root / f"{self.folder}.zip"
+        path = root / self.url.rpartition("/")[2]
         root.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             remote = ask(self.url)

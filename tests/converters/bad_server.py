@@ -104,7 +104,7 @@ def serving(served: Served) -> Iterator[str]:
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()
     try:
-        yield f"http://127.0.0.1:{server.server_address[1]}/graph.zip"
+        yield f"http://127.0.0.1:{server.server_address[1]}/arxiv.zip"
     finally:
         released.set()
         server.shutdown()

@@ -2,6 +2,8 @@
 
 import gzip
 import io
+import subprocess
+import sys
 import tracemalloc
 import zipfile
 from pathlib import Path
@@ -195,6 +197,14 @@ def test_names_are_found_however_they_are_spelled(name: str) -> None:
         assert source.name == source.folder == name
         assert source.identity == {"kind": "ogb", "dataset": name, "version": 1}
         assert config_name(spelled) == source.config == name.lower()
+
+
+def test_ogb_itself_is_not_imported() -> None:
+    code = (
+        "import sys; from gnn_ibp.converters.sources import find_source; find_source('ogbn-arxiv');"
+        "sys.exit('ogb' in sys.modules or 'outdated' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 @pytest.mark.parametrize("name", [*NOT_YET, "ogbl-collab", "ogbg-molhiv"])

@@ -79,7 +79,7 @@ def test_an_archive_that_is_there_is_not_downloaded_again(
     tmp_path: Path, served: Served, archive: bytes
 ) -> None:
     (tmp_path / "raw").mkdir()
-    (tmp_path / "raw" / "ogbn_arxiv.zip").write_bytes(archive)
+    (tmp_path / "raw" / "arxiv.zip").write_bytes(archive)
     prepare(NAME, tmp_path)
     assert not served.requests
 
@@ -87,11 +87,9 @@ def test_an_archive_that_is_there_is_not_downloaded_again(
 @pytest.mark.parametrize("keep", [0.5, 0.99])
 def test_a_truncated_archive_is_refused(tmp_path: Path, served: Served, keep: float) -> None:
     served.content = served.content[: int(keep * len(served.content))]
-    with pytest.raises(
-        FormatError, match=r"ogbn_arxiv\.zip is no zip archive, or it is cut short.*remove the"
-    ):
+    with pytest.raises(FormatError, match=r"arxiv\.zip is no zip archive, or it is cut short.*remove the"):
         prepare(NAME, tmp_path)
-    assert [p.name for p in (tmp_path / "raw").iterdir()] == ["ogbn_arxiv.zip"]
+    assert [p.name for p in (tmp_path / "raw").iterdir()] == ["arxiv.zip"]
 
 
 def test_a_damaged_member_is_named_and_nothing_is_left_of_the_folder(tmp_path: Path, served: Served) -> None:
@@ -102,7 +100,7 @@ def test_a_damaged_member_is_named_and_nothing_is_left_of_the_folder(tmp_path: P
     served.content = bytes(damaged)
     with pytest.raises(FormatError, match=r"arxiv/raw/node-feat\.csv\.gz is damaged"):
         prepare(NAME, tmp_path)
-    assert [p.name for p in (tmp_path / "raw").iterdir()] == ["ogbn_arxiv.zip"]
+    assert [p.name for p in (tmp_path / "raw").iterdir()] == ["arxiv.zip"]
 
 
 def test_an_archive_of_something_else_is_refused(tmp_path: Path, served: Served) -> None:
