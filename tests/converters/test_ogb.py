@@ -153,19 +153,19 @@ def test_rows_of_a_compressed_and_of_a_stored_member_are_the_same(tmp_path: Path
 def test_streams_of_a_large_file_hold_a_few_blocks_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, compress: bool
 ) -> None:
-    graph = SmallGraph(num_nodes=40_000, num_edges=400_000, num_columns=64)
+    graph = SmallGraph(num_nodes=20_000, num_edges=250_000, num_columns=64)
     write_raw_folder(tmp_path, PAPERS, graph, compress=compress)
     monkeypatch.setattr("gnn_ibp.converters.zip_edges.BLOCK_EDGES", 1 << 12)
     monkeypatch.setattr("gnn_ibp.row_stream.BLOCK_BYTES", 1 << 15)
     parts = parts_of(PAPERS, tmp_path)
-    assert graph.edge_index.nbytes > 6 << 20 and graph.node_feat.nbytes > 9 << 20
-    for blocks in (parts.edge_index.blocks(399_000), parts.edge_index.blocks(), parts.features["x"].blocks()):
+    assert min(graph.edge_index.nbytes, graph.node_feat.nbytes) > 7 << 19
+    for blocks in (parts.edge_index.blocks(249_000), parts.edge_index.blocks(), parts.features["x"].blocks()):
         tracemalloc.start()
         for _ in blocks:
             pass
         peak = tracemalloc.get_traced_memory()[1]
         tracemalloc.stop()
-        assert peak < 3 << 20
+        assert peak < 3 << 19
 
 
 def test_the_raw_root_is_ogbs_root_or_the_folder_itself(tmp_path: Path) -> None:
@@ -199,6 +199,7 @@ def test_names_are_found_however_they_are_spelled(name: str) -> None:
         assert config_name(spelled) == source.config == name.lower()
 
 
+@pytest.mark.slow
 def test_ogb_itself_is_not_imported() -> None:
     code = (
         "import sys; from gnn_ibp.converters.sources import find_source; find_source('ogbn-arxiv');"
