@@ -33,6 +33,11 @@ class BufferPool:
         weakref.finalize(view, self._give_back, buffer).atexit = False
         return row_type.from_bytes(view.reshape(num_rows, row_type.row_bytes))
 
+    def clear(self) -> None:
+        """Gives the buffers that wait for reuse back to the system."""
+        with self._lock:
+            self._free.clear()
+
     def _take(self, nbytes: int) -> Bytes:
         with self._lock:
             for i in reversed(range(len(self._free))):  # the last one used is the warmest
@@ -40,11 +45,16 @@ class BufferPool:
                     return self._free.pop(i)
             if self._free:
                 self._free.pop()  # too small: a larger one takes its place
-        return np.empty(
-            nbytes + nbytes // 8, np.uint8
-        )  # minibatches differ in size; NumPy asks for huge pages
+        # minibatches differ in size; NumPy asks for huge pages
+        return np.empty(nbytes + nbytes // 8, np.uint8)
 
     def _give_back(self, buffer: Bytes) -> None:
         with self._lock:
             if len(self._free) < self._num_kept:
                 self._free.append(buffer)
+
+
+def buffer_bytes(row_type: RowType, num_rows: int) -> int:
+    """Of the buffer that a pool takes for so many rows."""
+    nbytes = num_rows * row_type.row_bytes
+    return nbytes + nbytes // 8

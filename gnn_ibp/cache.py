@@ -23,6 +23,13 @@ CACHE_ALIGN = 16
 """Rows of a cache begin at multiples of this many bytes."""
 
 
+FILL_ROW_BYTES = 20
+"""What `RowCache.fill` takes for each row while it works, beside the cache: id, slot, size, index; and a byte
+for each row of the file."""
+
+_STEP = 1 << 20
+
+
 def host_memory(num_bytes: int) -> Bytes:
     """Fresh memory, not cleared; NumPy puts large pieces on huge pages."""
     return np.empty(num_bytes, np.uint8)
@@ -66,7 +73,7 @@ class RowCache:
         if budget_bytes < 0:
             raise ValueError(f"budget_bytes is {budget_bytes}, it must not be negative")
         check_align(align, file.codec.unit)
-        ids = ops.check_ids(hot_ids, file.num_rows)
+        ids = ops.check_narrow_ids(hot_ids, file.num_rows)
         if budget_bytes == 0 or not len(ids):
             return cls.empty(file.codec)
         table_bytes = 4 * file.num_rows
@@ -143,9 +150,11 @@ def _load(
     sizes = allocate(plan.sizes.nbytes).view(plan.sizes.dtype)
     sizes[:] = plan.sizes
     ids = np.flatnonzero(slots.slot_of >= 0)
-    slot = slots.slot_of[ids].astype(np.int64)
+    slot = slots.slot_of[ids]
     encoded = np.empty(len(ids), np.bool_)
-    encoded[slot] = file.encoded(ids)
+    for first in range(0, len(ids), _STEP):
+        some = slice(first, first + _STEP)
+        encoded[slot[some]] = file.encoded(ids[some])
     bitmask = allocate(-(-len(ids) // 8))
     bitmask[:] = np.packbits(encoded, bitorder="little")
     data = allocate(PAD_BYTES + plan.rows_bytes + PAD_BYTES)

@@ -11,7 +11,7 @@ from gnn_ibp.cache import CACHE_ALIGN
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.format import IN_PLACE
 from gnn_ibp.ops.device import SECTOR_BYTES
-from gnn_ibp.rows import GROUP, PAD_BYTES, Bytes, Ids, RowIndex
+from gnn_ibp.rows import GROUP, PAD_BYTES, AnyIds, Bytes, Ids, RowIndex
 from gnn_ibp.slots import KEPT_OUT, NONE, Slots, index_bytes, no_bytes
 
 _STEP = 1 << 20
@@ -52,7 +52,7 @@ class CachePlans(NamedTuple):
     host: CachePlan | None
 
 
-def plan_caches(file: FeatureFile, hot_ids: Ids, cache_bytes: int, host_bytes: int) -> CachePlans:
+def plan_caches(file: FeatureFile, hot_ids: AnyIds, cache_bytes: int, host_bytes: int) -> CachePlans:
     """See `gnn_ibp.device_cache.device_caches` for who lies where and what counts in which budget."""
     everything = _plan_all(file, cache_bytes, host_bytes) if host_bytes and file.num_rows else None
     if everything:
@@ -94,7 +94,7 @@ def _plan_all(file: FeatureFile, tables_room: int, slab_room: int) -> CachePlan 
     return CachePlan(None, None, bitmask, index, num_rows, file.row_bytes)
 
 
-def _choose_cache(file: FeatureFile, hot_ids: Ids, room_bytes: int) -> Slots | None:
+def _choose_cache(file: FeatureFile, hot_ids: AnyIds, room_bytes: int) -> Slots | None:
     """The hottest rows that fit, slot table and index included."""
     room_bytes -= 4 * file.num_rows
     if room_bytes < 2 * PAD_BYTES or not len(hot_ids):
@@ -105,7 +105,7 @@ def _choose_cache(file: FeatureFile, hot_ids: Ids, room_bytes: int) -> Slots | N
     return slots
 
 
-def _choose_host(file: FeatureFile, hot_ids: Ids, tables_room: int, slab_room: int) -> Slots | None:
+def _choose_host(file: FeatureFile, hot_ids: AnyIds, tables_room: int, slab_room: int) -> Slots | None:
     """The hottest rows that fit, and others; their slot table and index fit into `tables_room`."""
     index_room = tables_room - 4 * file.num_rows
     most = bisect_right(range(file.num_rows + 1), index_room, key=lambda n: _tables_bytes(n, file)) - 1
@@ -122,7 +122,7 @@ def _tables_bytes(num_rows: int, file: FeatureFile) -> int:
     return int(index_bytes(np.array(num_rows), file))
 
 
-def _give_all(slots: Slots, hot_ids: Ids, num_rows: int) -> None:
+def _give_all(slots: Slots, hot_ids: AnyIds, num_rows: int) -> None:
     """Slots to the hot rows, then to all others in the order of their ids, as long as there is room."""
     goes_on = slots.give(hot_ids)
     for first in range(0, num_rows, _STEP):

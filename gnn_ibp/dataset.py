@@ -22,7 +22,7 @@ from gnn_ibp.disk_file import DiskFile
 from gnn_ibp.errors import FormatError, unknown_name
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.graph import Graph
-from gnn_ibp.npy import read_npy
+from gnn_ibp.npy import npy_layout, read_npy
 from gnn_ibp.pyg_parts import pyg_parts
 from gnn_ibp.row_stream import Rows, RowStream, as_random_access, as_stream
 
@@ -171,8 +171,19 @@ class Dataset:
 
     @cached_property
     def graph(self) -> Graph:
-        """The topology, in memory. `Graph.open(ds.path, mmap=True)` leaves it on the disk."""
-        graph = Graph.open(self.path)
+        """The topology, in memory; `mapped_graph` leaves it on the disk."""
+        return self._checked_graph(Graph.open(self.path))
+
+    def mapped_graph(self) -> Graph:
+        """The topology with its `indices` memory-mapped: where they do not fit into memory."""
+        return self._checked_graph(Graph.open_mapped(self.path))
+
+    @property
+    def indices_bytes(self) -> int:
+        """Of the topology's `indices`, wherever they lie."""
+        return npy_layout(self.path / "indices.npy", (np.int32, np.int64)).num_bytes
+
+    def _checked_graph(self, graph: Graph) -> Graph:
         if (graph.num_nodes, graph.num_edges) != (self.num_nodes, self.num_edges):
             raise FormatError(
                 f"{self.path}: indptr.npy and indices.npy are of {graph.num_nodes} nodes and "

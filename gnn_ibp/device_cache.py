@@ -16,10 +16,13 @@ from gnn_ibp.device_slab import DeviceSlab
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.locked_memory import LockedMemory
 from gnn_ibp.ops.device import SECTOR_BYTES, DeviceSource
-from gnn_ibp.rows import EncodedRows, Ids
+from gnn_ibp.rows import AnyIds, EncodedRows
 from gnn_ibp.slabs import HostSlab, InPlaceSlab, Slab, fill
 from gnn_ibp.staged_rows import buffer_bytes, signed
 from gnn_ibp.staging import StagingRing
+
+FILL_DEVICE_ROW_BYTES = 48
+"""Host memory that `device_caches` takes for each row while it works: its tables on their way, and lists."""
 
 
 def device_caches(
@@ -50,7 +53,7 @@ def device_caches(
     for name, budget in (("cache_bytes", cache_bytes), ("host_bytes", host_bytes)):
         if budget < 0:
             raise ValueError(f"{name} is {budget}, it must not be negative")
-    ids = ops.check_ids(hot_ids, file.num_rows)
+    ids = ops.check_narrow_ids(hot_ids, file.num_rows)
     if not decodes(file.codec):
         host = _in_ordinary_memory(file, ids, None, host_bytes, progress)
         return [RowCache.empty(file.codec), host]
@@ -82,7 +85,7 @@ def _page_locked(cuda: Cuda, num_bytes: int) -> Tensor | None:
 
 
 def _in_ordinary_memory(
-    file: FeatureFile, hot_ids: Ids, cache: CachePlan | None, host_bytes: int, progress: str | None
+    file: FeatureFile, hot_ids: AnyIds, cache: CachePlan | None, host_bytes: int, progress: str | None
 ) -> RowCache:
     """The hot rows that are not in `cache`, then others, within `host_bytes`, tables included."""
     ids = np.concatenate([hot_ids, np.arange(file.num_rows)]) if host_bytes else hot_ids

@@ -16,10 +16,18 @@ from gnn_ibp.errors import FormatError
 from gnn_ibp.format import CONDENSED, ROWS_AT, Header, read_header, read_section
 from gnn_ibp.read_request import Out, ReadRequest
 from gnn_ibp.row_blocks import Damage, RowBlock, RowBlocks
-from gnn_ibp.rows import Bytes, EncodedRows, Ids, RowIndex
+from gnn_ibp.rows import GROUP, Bytes, EncodedRows, Ids, RowIndex
 
 DECODE_BYTES = 16 << 20
 """Raw bytes of a decoded block, at most."""
+
+READ_LIST_BYTES = 112
+"""What a read holds for each row: its id and place, two lists of what is wanted to sort, its run of pages."""
+
+
+def index_bytes(num_rows: int, row_bytes: int) -> int:
+    """What an open file holds in memory for its rows, at most: bitmask, bases and sizes."""
+    return -(-num_rows // 8) + 8 * -(-num_rows // GROUP) + num_rows * (2 if row_bytes <= 0xFFFF else 4)
 
 
 class DiskRead(NamedTuple):

@@ -22,7 +22,7 @@ from gnn_ibp.errors import unknown_name
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.graph import Graph
 from gnn_ibp.hotset import degree_hot_set
-from gnn_ibp.rows import Ids
+from gnn_ibp.rows import AnyIds, Ids
 from gnn_ibp.tiers import Stats, TieredRows, total
 
 HOT_SETS: dict[str, Callable[[Graph], Ids]] = {"degree": degree_hot_set}
@@ -36,7 +36,7 @@ class ReaderSettings:
     device: Device = "cpu"
     cache_bytes: int | str = "auto"
     host_bytes: int | str = "auto"
-    hot_set: str | Tensor | Ids | None = "degree"
+    hot_set: str | Tensor | AnyIds | None = "degree"
     raw: bool = False
 
     def __post_init__(self) -> None:
@@ -130,7 +130,7 @@ class FeatureReaders:
         num_caches = 1 if self.cuda is None else 2
         return [RowCache.empty(file.codec) for _ in range(num_caches)]
 
-    def _hot_ids(self, budget_bytes: int) -> Tensor | Ids:
+    def _hot_ids(self, budget_bytes: int) -> Tensor | AnyIds:
         hot_set = self.settings.hot_set
         if hot_set is None or budget_bytes == 0:
             return np.empty(0, np.int64)

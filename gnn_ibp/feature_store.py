@@ -21,7 +21,7 @@ from gnn_ibp.errors import unknown_name
 from gnn_ibp.feature_readers import FeatureReaders, ReaderSettings
 from gnn_ibp.report import capacity_text, tiers_text
 from gnn_ibp.row_type import RowType
-from gnn_ibp.rows import Ids
+from gnn_ibp.rows import AnyIds, Ids
 from gnn_ibp.tiers import CACHE_TIERS, Stats, TieredRows
 
 Allocate = Callable[[RowType, int], Tensor]
@@ -74,7 +74,7 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
         device: Device = "cpu",
         cache_bytes: int | str = "auto",
         host_bytes: int | str = "auto",
-        hot_set: str | Tensor | Ids | None = "degree",
+        hot_set: str | Tensor | AnyIds | None = "degree",
         raw: bool = False,
     ) -> None:
         super().__init__(_Attr)

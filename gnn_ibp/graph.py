@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import cached_property
+from mmap import MADV_RANDOM, MADV_SEQUENTIAL
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -65,6 +66,22 @@ class Graph:
             graph.check()
         return graph
 
+    @classmethod
+    def open_mapped(cls, folder: Path | str) -> "Graph":
+        """The graph in `folder` with `indptr` in memory and `indices` memory-mapped, for reads at random.
+
+        For a graph whose edges do not fit into memory. Checked as `open` does with `mmap`.
+        """
+        mapped = cls.open(folder, mmap=True)
+        indptr = read_npy(Path(folder) / "indptr.npy", (np.int64,))
+        graph = cls(indptr, mapped.indices, mapped.folder)
+        graph._expect(MADV_RANDOM)
+        return graph
+
+    def _expect(self, advice: int) -> None:
+        if isinstance(self.indices, np.memmap):
+            self.indices._mmap.madvise(advice)  # type: ignore[attr-defined]
+
     def __reduce__(self) -> tuple[Callable[..., "Graph"], tuple[Any, ...]]:
         if self.folder is not None:
             return Graph.open, (self.folder, True)
@@ -81,6 +98,11 @@ class Graph:
     @property
     def num_edges(self) -> int:
         return len(self.indices)
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether `indices` are memory-mapped."""
+        return isinstance(self.indices, np.memmap)
 
     @property
     def nbytes(self) -> int:
@@ -117,7 +139,11 @@ class Graph:
 
     def out_degree(self) -> Ids:
         """int64 (num_nodes,): how often each node occurs in `indices`: how often it can be sampled."""
-        return ops.count_ids(self.indices, self.num_nodes)
+        self._expect(MADV_SEQUENTIAL)
+        try:
+            return ops.count_ids(self.indices, self.num_nodes)
+        finally:
+            self._expect(MADV_RANDOM)
 
 
 class BuiltGraph(NamedTuple):

@@ -12,12 +12,14 @@ import numpy as np
 from torch import Tensor
 
 from gnn_ibp import ops
-from gnn_ibp.buffers import BufferPool
+from gnn_ibp.buffers import BufferPool, buffer_bytes
 from gnn_ibp.cuda import Event
+from gnn_ibp.feature_file import READ_LIST_BYTES
 from gnn_ibp.feature_store import FeatureStore
 from gnn_ibp.minibatch import MiniBatch
+from gnn_ibp.row_type import RowType
 from gnn_ibp.rows import Ids
-from gnn_ibp.sample import Sample
+from gnn_ibp.sample import Sample, SampleShape
 from gnn_ibp.side_streams import SideStreams
 
 MAX_PREFETCH = 8
@@ -64,6 +66,7 @@ class Loader:
         num_threads: threads that prepare batches, at most `prefetch`; by default as many as there are
             processors, at most `prefetch`.
         max_batches: an epoch ends after so many minibatches.
+        buffers: memory for the rows, shared with other loaders; by default the loader has its own.
 
     Raises:
         IndexError: a seed is not a node.
@@ -82,9 +85,10 @@ class Loader:
         prefetch: int | None = None,
         num_threads: int | None = None,
         max_batches: int | None = None,
+        buffers: BufferPool | None = None,
     ) -> None:
         if prefetch is None:
-            prefetch = 2 if store.cuda is None else max(2, min(ops.num_threads(), MAX_PREFETCH))
+            prefetch = default_prefetch(store.cuda is not None)
         for name, value, least in (
             ("batch_size", batch_size, 1),
             ("prefetch", prefetch, 0),
@@ -107,7 +111,7 @@ class Loader:
         self.seconds = {"sample": 0.0, "fetch": 0.0, "wait": 0.0}
         """Of the current or last epoch: thread time spent sampling and fetching; time the consumer waited."""
         self._epoch = 1
-        self._buffers = BufferPool(num_kept=prefetch + 2)
+        self._buffers = buffers or BufferPool(num_kept=batches_held(prefetch))
         self._streams = SideStreams()
         self._lock = threading.Lock()
 
@@ -198,3 +202,39 @@ class Loader:
         with self._lock:
             self.seconds[what] += now - start
         return now
+
+
+def default_prefetch(on_device: bool) -> int:
+    """Minibatches that are prepared ahead where nobody says how many."""
+    return max(2, min(ops.num_threads(), MAX_PREFETCH)) if on_device else 2
+
+
+def batches_held(prefetch: int) -> int:
+    """Minibatches that exist at a time: those prepared ahead, one handed over, one that is used."""
+    return prefetch + 2
+
+
+def loading_bytes(shape: SampleShape, row_type: RowType, prefetch: int, num_threads: int) -> int:
+    """Host memory that a loader takes on the CPU for minibatches of this shape, at most.
+
+    Each has its sample, its rows in a buffer, and labels; each thread what it samples with, and a list of
+    the rows that it reads from the file.
+    """
+    batch = shape.nbytes + buffer_bytes(row_type, shape.num_nodes) + 8 * shape.num_nodes
+    working = min(num_threads, max(1, prefetch))
+    return batches_held(prefetch) * batch + working * _working_bytes(shape)
+
+
+def uploading_bytes(shape: SampleShape, prefetch: int, num_threads: int) -> int:
+    """Host memory that a loader takes where the minibatches lie on a device.
+
+    A sample is copied into page-locked memory on its way, in pieces that torch keeps and rounds up to powers
+    of two.
+    """
+    batch = shape.nbytes + 8 * shape.num_nodes
+    working = min(num_threads, max(1, prefetch))
+    return 3 * batches_held(prefetch) * batch + working * _working_bytes(shape)
+
+
+def _working_bytes(shape: SampleShape) -> int:
+    return ops.sampling_bytes(shape) + READ_LIST_BYTES * shape.num_nodes

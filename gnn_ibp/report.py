@@ -62,6 +62,31 @@ def settings_text(settings: Mapping[str, Any]) -> str:
     )
 
 
+_MEMORY_NOTES = {
+    "program": "resident now, and room for threads",
+    "labels": "and splits",
+    "index": "where the rows of the features are",
+    "staging": "page-locked, on the way to the device",
+    "minibatches": "prepared ahead and in use, as measured, and a margin",
+    "model": "weights, their copies, and layers",
+    "start": "more than minibatches take: choosing hot rows, filling the cache",
+}
+_TOPOLOGY_NOTES = {"memory": "in memory", "mapped": "indptr in memory, indices read from the disk"}
+
+
+def memory_text(memory: Mapping[str, Any]) -> str:
+    """The memory budget and what gets how much of it, as a table."""
+    notes = {**_MEMORY_NOTES, "topology": _TOPOLOGY_NOTES[memory["topology_in"]]}
+    rows = {name: size for name, size in memory.items() if name not in ("budget", "topology_in")}
+    lines = [f"memory budget {format_bytes(memory['budget'])}"]
+    lines += [
+        f"    {name:11}  {format_bytes(size):>9}  {notes.get(name, '')}".rstrip()
+        for name, size in rows.items()
+        if size or name in ("cache", "host")
+    ]
+    return "\n".join(lines)
+
+
 def data_text(data: Counters, caches: Sources) -> str:
     """What is trained on, the disk it takes, and what the caches hold."""
     labelled = ", ".join(f"{format_count(count)} {name}" for name, count in data["num_labelled"].items())

@@ -153,10 +153,9 @@ class RowBlocks:
         cuts = np.unique(np.concatenate([[0], groups, [num_groups]]))
         firsts, lasts = cuts[:-1], cuts[1:]
         if wanted is not None:
-            wanted_groups = wanted // GROUP
-            at = np.searchsorted(wanted_groups, cuts)
+            at = np.searchsorted(wanted, cuts * GROUP)
             held = np.flatnonzero(at[1:] > at[:-1])
-            firsts, lasts = wanted_groups[at[held]], wanted_groups[at[held + 1] - 1] + 1
+            firsts, lasts = wanted[at[held]] // GROUP, wanted[at[held + 1] - 1] // GROUP + 1
         ends = np.minimum(lasts * GROUP, self._num_rows)
         return list(zip((firsts * GROUP).tolist(), ends.tolist(), strict=True))
 

@@ -12,8 +12,12 @@ PAD_BYTES = 64
 GROUP = 32
 """Rows per base of the index."""
 
+_STEP = 1 << 20
+"""Rows whose index is computed at once: whole groups."""
+
 Bytes = NDArray[np.uint8]
 Ids = NDArray[np.int64]
+AnyIds = NDArray[np.int32] | NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -31,14 +35,20 @@ class RowIndex:
     align: int
 
     @classmethod
-    def from_sizes(cls, size_bytes: NDArray[np.int64], unit: int, align: int, row_bytes: int) -> "RowIndex":
+    def from_sizes(
+        cls, size_bytes: NDArray[np.int64] | NDArray[np.uint32], unit: int, align: int, row_bytes: int
+    ) -> "RowIndex":
         """The index of rows of `size_bytes` stored bytes each, back to back at `align` bytes."""
-        aligned = -(-size_bytes // align) * align
-        starts = np.zeros(len(size_bytes) + 1, np.uint64)
-        np.cumsum(aligned, out=starts[1:].view(np.int64))
-        units = size_bytes // unit
-        sizes = units.astype(np.uint16) if row_bytes // unit <= 0xFFFF else units.astype(np.uint32)
-        return cls(starts[:-1:GROUP].copy(), sizes, unit, align)
+        index = cls.unwritten(len(size_bytes), unit, align, row_bytes)
+        end = 0
+        for first in range(0, len(size_bytes), _STEP):
+            some = size_bytes[first : first + _STEP].astype(np.int64)
+            ends = end + np.cumsum(-(-some // align) * align)
+            index.bases[first // GROUP] = end
+            index.bases[first // GROUP + 1 : -(-(first + len(some)) // GROUP)] = ends[GROUP - 1 : -1 : GROUP]
+            index.sizes[first : first + len(some)] = some // unit
+            end = int(ends[-1])
+        return index
 
     @classmethod
     def unwritten(cls, num_rows: int, unit: int, align: int, row_bytes: int) -> "RowIndex":

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from itertools import accumulate, pairwise
 
 from torch import Tensor
 
@@ -50,6 +51,10 @@ class Sample:
         )
 
     @property
+    def shape(self) -> "SampleShape":
+        return SampleShape(tuple(self.num_sampled_nodes), tuple(self.num_sampled_edges))
+
+    @property
     def num_seeds(self) -> int:
         return self.num_sampled_nodes[0]
 
@@ -67,3 +72,48 @@ class Sample:
                 Layer(self.indptr[: num_dst + 1], self.indices[:num_edges], num_dst + new_src, num_dst)
             )
         return layers[::-1]
+
+
+@dataclass(frozen=True)
+class SampleShape:
+    """How large a sample is; or several are at most, with their hops.
+
+    nodes_per_hop: new nodes, the seeds first. edges_per_hop: one entry less.
+    """
+
+    nodes_per_hop: tuple[int, ...]
+    edges_per_hop: tuple[int, ...]
+
+    @property
+    def num_nodes(self) -> int:
+        return sum(self.nodes_per_hop)
+
+    @property
+    def num_dst(self) -> int:
+        """All nodes but those of the last hop."""
+        return sum(self.nodes_per_hop[:-1])
+
+    @property
+    def num_edges(self) -> int:
+        return sum(self.edges_per_hop)
+
+    @property
+    def nbytes(self) -> int:
+        """Of the tensors of a `Sample`."""
+        return 8 * (self.num_nodes + self.num_dst + 1 + 2 * self.num_edges)
+
+    @property
+    def layers(self) -> list[tuple[int, int]]:
+        """(num_src, num_dst) of each layer, as a model applies them."""
+        reached = list(accumulate(self.nodes_per_hop))
+        return [(src, dst) for dst, src in pairwise(reached)][::-1]
+
+    def largest(self, other: "SampleShape") -> "SampleShape":
+        """Hop by hop the larger one."""
+        nodes = map(max, self.nodes_per_hop, other.nodes_per_hop)
+        return SampleShape(tuple(nodes), tuple(map(max, self.edges_per_hop, other.edges_per_hop)))
+
+    def times(self, percent: int) -> "SampleShape":
+        """So many hundredths of it, rounded up."""
+        nodes = (-(-n * percent // 100) for n in self.nodes_per_hop)
+        return SampleShape(tuple(nodes), tuple(-(-n * percent // 100) for n in self.edges_per_hop))

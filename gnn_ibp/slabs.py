@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from gnn_ibp import ops
 from gnn_ibp.feature_file import FeatureFile
@@ -24,7 +25,7 @@ class Slab(Protocol):
 class HostSlab:
     """Condensed rows in host memory; row ids[i] goes to slot slots[i], or to slot i where that is None."""
 
-    def __init__(self, rows: EncodedRows, ids: Ids | None, slots: Ids | None) -> None:
+    def __init__(self, rows: EncodedRows, ids: Ids | None, slots: NDArray[np.int32] | None) -> None:
         assert rows.index, "rows in place go to an InPlaceSlab"
         rows.data[:PAD_BYTES] = 0
         rows.data[PAD_BYTES + rows.index.rows_bytes :] = 0
@@ -35,7 +36,7 @@ class HostSlab:
     def put(self, first_row: int, block: EncodedRows) -> None:
         lo, hi = held_range(self.ids, first_row, block)
         ids = np.arange(lo, hi) if self.ids is None else self.ids[lo:hi]
-        slots = np.arange(lo, hi) if self._slots is None else self._slots[lo:hi]
+        slots = np.arange(lo, hi) if self._slots is None else self._slots[lo:hi].astype(np.int64)
         ops.copy_rows(block, ids - first_row, self._rows, slots)
 
 

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnn_ibp.feature_file import FeatureFile
-from gnn_ibp.rows import GROUP, PAD_BYTES, Ids
+from gnn_ibp.format import IN_PLACE
+from gnn_ibp.rows import GROUP, PAD_BYTES, AnyIds, Ids
 
 NONE = -1
 KEPT_OUT = -2
@@ -44,23 +45,24 @@ class Slots:
         """Takes all slots back; from now on there are `max_rows` at most."""
         self.slot_of[:] = NONE
         self.num_rows = 0
-        self._sizes: list[Ids] = []
+        self._sizes: list[NDArray[np.uint32]] = []
         self._max_rows = min(max_rows, MAX_SLOTS)
         self._rows_bytes = 0
 
     @property
-    def sizes(self) -> Ids:
-        """int64 (num_rows,), the stored bytes of the rows by slot."""
-        return np.concatenate([np.empty(0, np.int64), *self._sizes])
+    def sizes(self) -> NDArray[np.uint32]:
+        """(num_rows,), the stored bytes of the rows by slot."""
+        return np.concatenate([np.empty(0, np.uint32), *self._sizes])
 
-    def give(self, ids: Ids) -> bool:
+    def give(self, ids: AnyIds) -> bool:
         """Slots to the first of `ids`, repeats passed over; False when one did not fit."""
         at, step = 0, _FIRST_STEP
         while at < len(ids):
-            if not self._give(ids[at : at + step]):
+            if not self._give(ids[at : at + step].astype(np.int64, copy=False)):
                 return False
-            # sizes may have to be read: only a few passes over the file
-            at, step = at + step, min(2 * step, _LARGEST_STEP)
+            at += step
+            if self._file.layout == IN_PLACE:  # sizes have to be read: only a few passes over the file
+                step = min(2 * step, _LARGEST_STEP)
         return True
 
     def sort(self) -> Ids:
@@ -79,7 +81,7 @@ class Slots:
         fit = int(np.searchsorted(needed, self._room_bytes, side="right"))
         fit = min(fit, self._max_rows - self.num_rows)
         self.slot_of[some[:fit]] = np.arange(self.num_rows, self.num_rows + fit)
-        self._sizes.append(sizes[:fit])
+        self._sizes.append(sizes[:fit].astype(np.uint32))
         self.num_rows += fit
         self._rows_bytes = int(ends[fit - 1]) if fit else self._rows_bytes
         return fit == len(some)

@@ -560,12 +560,12 @@ template <class Index>
 std::tuple<Out<int64_t, 1>, Out<int64_t, 1>, Out<int64_t, 1>, Out<int64_t, 1>, std::vector<int64_t>,
            std::vector<int64_t>>
 sample_neighbors(In<int64_t, 1> indptr, In<Index, 1> indices, In<int64_t, 1> seeds,
-                 const std::vector<int64_t>& fanouts, bool replace, uint64_t key) {
+                 const std::vector<int64_t>& fanouts, bool replace, uint64_t key, bool by_node) {
   thread_local NeighborSample sample;
   Huge<int64_t> node_ids, starts, locals, edge_ids;
   {
     nb::gil_scoped_release release;
-    sample.draw(csc_view(indptr, indices), seeds.data(), seeds.size(), fanouts, replace, key);
+    sample.draw(csc_view(indptr, indices), seeds.data(), seeds.size(), fanouts, replace, key, by_node);
     node_ids = copied(sample.node_ids(), sample.num_nodes());
     starts = copied(sample.indptr(), sample.num_dst() + 1);
     locals = copied(sample.indices(), sample.num_edges());
@@ -600,7 +600,7 @@ void bind_csc(nb::module_& m) {
       },
       "ids"_a, "counts"_a);
   m.def("sample_neighbors", &sample_neighbors<Index>, "indptr"_a, "indices"_a, "seeds"_a, "fanouts"_a,
-        "replace"_a, "key"_a,
+        "replace"_a, "key"_a, "by_node"_a,
         "node_ids, indptr, indices, edge_ids, new nodes per hop (seeds first), edges per hop");
 }
 

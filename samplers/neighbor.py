@@ -115,7 +115,13 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
     def _draw(self, ids: NDArray[np.int64], epoch: int, batch: int) -> Sample:
         key = ops.mix(self.seed, epoch, batch)
         return ops.sample_neighbors(
-            self.graph.indptr, self.graph.indices, ids, self.num_neighbors, self.replace, key
+            self.graph.indptr,
+            self.graph.indices,
+            ids,
+            self.num_neighbors,
+            self.replace,
+            key,
+            by_node=self.graph.on_disk,
         )
 
     def _sample_for_pyg(self, seeds: Tensor, seed_time: Tensor | None) -> SamplerOutput:

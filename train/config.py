@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 import gnn_ibp
-from gnn_ibp.budget import parse_bytes
+from gnn_ibp.budget import free_memory, parse_bytes
 from gnn_ibp.converters.sources import config_name
 from gnn_ibp.errors import SettingsError
 from gnn_ibp.train.flags import check_flags, parse
@@ -23,6 +23,7 @@ from gnn_ibp.train.flags import check_flags, parse
 CONFIGS = Path(gnn_ibp.__file__).parent / "configs"
 PROG = "gnn-ibp train"
 MAX_THREADS = 1024
+AUTO_PERCENT = 80
 DEVICE = re.compile(r"auto|cpu|cuda(:[0-9]+)?")
 
 
@@ -53,7 +54,7 @@ Switch = tyro.conf.FlagCreatePairsOff[bool]
 class Config:
     """Train GraphSAGE from a compressed feature store.
 
-    SIZE is written 512MiB, 4GiB, 0, or auto: what fits into half of the free memory.
+    SIZE is written 512MiB, 4GiB, 0, or auto: what the memory budget leaves, and half of a GPU's free memory.
     """
 
     dataset: str = "synthetic"
@@ -72,6 +73,8 @@ class Config:
     """Memory for the cache on the training device, its tables included."""
     host_bytes: Size = "auto"
     """Page-locked memory for rows behind a GPU's cache; there is none of it on the CPU."""
+    memory_budget: Size = "auto"
+    """Memory for the whole process, files that the system caches left out; auto: 80 % of what is free."""
     hot_set: str = "presample"
     """Which rows are cached: presample, degree, none, or FILE.npy with ids, hottest first."""
     epochs: int = 10
@@ -127,7 +130,7 @@ class Config:
         good_fanout = len(self.fanout) > 0 and all(n == -1 or 1 <= n < 2**63 for n in self.fanout)
         _require(good_fanout, "fanout", self.fanout, "numbers from 1 up, or -1 for all neighbors")
         _require(bool(DEVICE.fullmatch(self.device)), "device", self.device, "auto, cpu, cuda, or cuda:N")
-        for name in ("cache_bytes", "host_bytes"):
+        for name in ("cache_bytes", "host_bytes", "memory_budget"):
             try:
                 parse_bytes(getattr(self, name))
             except ValueError as error:
@@ -146,6 +149,17 @@ class Config:
                     f"{_flag(name)} {path} cannot be written: it must be a file in a folder that is there "
                     "and may be written to"
                 )
+
+    def budget_bytes(self) -> int:
+        """The memory budget in bytes."""
+        if self.memory_budget.strip().lower() == "auto":
+            return free_memory() * AUTO_PERCENT // 100
+        return parse_bytes(self.memory_budget)
+
+    def asked_bytes(self, name: str) -> int | None:
+        """The bytes that `cache_bytes` or `host_bytes` asks for; None for auto."""
+        size = "0" if self.no_cache else getattr(self, name)
+        return None if size.strip().lower() == "auto" else parse_bytes(size)
 
     def check_cpu(self) -> None:
         """Raises SettingsError for what makes no sense where the model trains on the CPU."""

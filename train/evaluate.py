@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gnn_ibp import ops
-from gnn_ibp.budget import free_memory
 from gnn_ibp.feature_store import FeatureStore
 from gnn_ibp.graph import Graph
 from gnn_ibp.loader import Loader
@@ -19,6 +18,12 @@ from gnn_ibp.train.pace import Pace
 from gnn_ibp.train.plain_layer import neighbor_mean
 
 BLOCK_ROWS = 8192
+
+ROW_COPIES = 6
+"""Rows that a block holds for each of its nodes: features, normalized, given, kept, means, and their sum."""
+
+EDGE_BYTES = 40
+"""What a block holds for each edge: where it stands, in two steps, and its source."""
 
 
 def sampled_accuracy(model: GraphSAGE, loader: Loader, title: str) -> float:
@@ -50,14 +55,20 @@ def hidden_bytes(model: GraphSAGE, num_nodes: int) -> int:
     return 4 * num_nodes * widest
 
 
-def free_bytes(store: FeatureStore) -> int:
-    """Free memory where the model computes: the device's, or the machine's."""
-    return store.cuda.free_bytes() if store.cuda else free_memory()
-
-
-def fits_in_memory(model: GraphSAGE, num_nodes: int, free_bytes: int) -> bool:
-    """The rule: inference is exact where the hidden states fit into half of the free memory."""
-    return hidden_bytes(model, num_nodes) <= free_bytes // 2
+def exact_bytes(model: GraphSAGE, graph: Graph, nodes: Tensor) -> int:
+    """Memory that `exact_scores` takes, at most: hidden states, a block of them on its way, the scores."""
+    every = range(0, graph.num_nodes, BLOCK_ROWS)
+    ends = [*every, graph.num_nodes]
+    of_all = np.diff(graph.indptr[ends]).max(initial=0)
+    ids = nodes.numpy()
+    degrees = graph.indptr[ids + 1] - graph.indptr[ids]
+    of_nodes = np.add.reduceat(degrees, range(0, len(ids), BLOCK_ROWS)).max(initial=0) if len(ids) else 0
+    widest = max(model.shape.values())
+    block = min(BLOCK_ROWS, graph.num_nodes) * 4 * ROW_COPIES * widest + EDGE_BYTES * int(
+        max(of_all, of_nodes)
+    )
+    scores = 3 * 4 * len(nodes) * model.shape["num_classes"]
+    return hidden_bytes(model, graph.num_nodes) + block + scores + 24 * len(nodes)
 
 
 @torch.no_grad()
@@ -80,15 +91,15 @@ def exact_scores(model: GraphSAGE, store: FeatureStore, graph: Graph, nodes: Ten
         for conv in inner:
             given = torch.empty(num_nodes, conv.out_dim, device=device)
             kept = torch.empty_like(given) if states is None else states  # overwritten block by block
-            for ids in _blocks(torch.arange(num_nodes), bar):
+            for ids in _all_blocks(num_nodes, bar):
                 rows, at = rows_of(ids), ids.to(device)
                 given[at], kept[at] = conv.give(rows), conv.keep(rows)
-            for ids in _blocks(torch.arange(num_nodes), bar):
+            for ids in _all_blocks(num_nodes, bar):
                 at = ids.to(device)
                 kept[at] = (kept[at] + _mean_of(given, graph, ids)).relu_()
             states = kept
         given = torch.empty(num_nodes, last.out_dim, device=device)
-        for ids in _blocks(torch.arange(num_nodes), bar):
+        for ids in _all_blocks(num_nodes, bar):
             given[ids.to(device)] = last.give(rows_of(ids))
         scores = [last.keep(rows_of(ids)) + _mean_of(given, graph, ids) for ids in _blocks(nodes, bar)]
     return torch.cat(scores)
@@ -96,6 +107,13 @@ def exact_scores(model: GraphSAGE, store: FeatureStore, graph: Graph, nodes: Ten
 
 def _blocks(ids: Tensor, bar: Any) -> Iterator[Tensor]:
     for block in torch.split(ids, BLOCK_ROWS):
+        yield block
+        bar.update(len(block))
+
+
+def _all_blocks(num_nodes: int, bar: Any) -> Iterator[Tensor]:
+    for first in range(0, num_nodes, BLOCK_ROWS):
+        block = torch.arange(first, min(first + BLOCK_ROWS, num_nodes))
         yield block
         bar.update(len(block))
 

@@ -9,10 +9,17 @@ from itertools import pairwise
 
 from torch import Tensor, nn
 
-from gnn_ibp.sample import Layer
+from gnn_ibp.row_type import RowType
+from gnn_ibp.sample import Layer, SampleShape
 from gnn_ibp.train.normalize import Affine, Normalize
 from gnn_ibp.train.plain_layer import plain_layer
-from gnn_ibp.train.sage_layer import Activation, Memory, SageLayer
+from gnn_ibp.train.sage_layer import Activation, Memory, SageLayer, layer_bytes
+
+SCORE_COPIES = 5
+"""The scores, what the loss makes of them, and their gradients."""
+
+WEIGHT_COPIES = 12
+"""The weights, gradients, Adam's two averages and its work, side by side for the products, the best ones."""
 
 
 class GraphSAGE(nn.Module):
@@ -49,6 +56,30 @@ class GraphSAGE(nn.Module):
     @property
     def sage_convs(self) -> "list[SAGEConv]":
         return [conv for conv in self.convs if isinstance(conv, SAGEConv)]
+
+    def training_bytes(self, shape: SampleShape, x_type: RowType) -> int:
+        """Host memory that training takes on the CPU, at most, beside the minibatches.
+
+        shape: of the largest minibatch. x_type: of its features.
+        """
+        convs = zip(self.sage_convs, shape.layers, strict=True)
+        layers = sum(
+            layer_bytes(src, dst, conv.lin_l.in_features, conv.out_dim, with_grad=k > 0)
+            for k, (conv, (src, dst)) in enumerate(convs)
+        )
+        copies = (x_type.dtype != "float32") + 2 * (self.normalize.kind == "row")
+        x_copies = copies * 4 * shape.num_nodes * self.shape["in_dim"]
+        scores = 4 * shape.nodes_per_hop[0] * self.shape["num_classes"]
+        return layers + x_copies + SCORE_COPIES * scores + WEIGHT_COPIES * self.weight_bytes
+
+    @property
+    def weight_bytes(self) -> int:
+        return sum(weight.nbytes for weight in self.parameters())
+
+    def release(self) -> None:
+        """Gives back the memory that the layers keep from minibatch to minibatch."""
+        for conv in self.sage_convs:
+            conv.memory.clear()
 
     def forward(self, x: Tensor, layers: Sequence[Layer], dropout_keys: Sequence[int] = ()) -> Tensor:
         """Scores (num seeds, num_classes) from the features of all sampled nodes.

@@ -3,7 +3,7 @@
 import math
 import sys
 import time
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 try:
@@ -11,29 +11,32 @@ try:
         from gnn_ibp.train.start import main
 
         sys.exit(main(["train", *sys.argv[1:]]))
-    import numpy as np
     import torch
     from torch import Tensor
 
-    from gnn_ibp import report
+    from gnn_ibp import ops, report
+    from gnn_ibp.budget import format_bytes, parse_bytes, used_memory
+    from gnn_ibp.buffers import BufferPool
     from gnn_ibp.converters.prepare import prepare
     from gnn_ibp.cuda import Cuda
     from gnn_ibp.dataset import Dataset
     from gnn_ibp.dataset_parts import ConversionSettings
     from gnn_ibp.errors import SettingsError
     from gnn_ibp.feature_store import FeatureStore
-    from gnn_ibp.hotset import degree_hot_set, presample
-    from gnn_ibp.loader import Loader
-    from gnn_ibp.npy import read_npy
+    from gnn_ibp.graph import Graph
+    from gnn_ibp.loader import Loader, batches_held, default_prefetch
     from gnn_ibp.samplers import NeighborSampler
     from gnn_ibp.train import machine
     from gnn_ibp.train.checkpoint import save_model
     from gnn_ibp.train.config import Config
-    from gnn_ibp.train.evaluate import exact_accuracy, fits_in_memory, free_bytes, sampled_accuracy
+    from gnn_ibp.train.evaluate import exact_accuracy, exact_bytes, hidden_bytes, sampled_accuracy
     from gnn_ibp.train.facts import cache_facts, data_facts
+    from gnn_ibp.train.hot_rows import hot_rows
     from gnn_ibp.train.loop import fit
     from gnn_ibp.train.memory import PeakMemory
+    from gnn_ibp.train.memory_plan import MemoryPlan, plan_memory
     from gnn_ibp.train.model import GraphSAGE
+    from gnn_ibp.train.needs import largest_minibatch, needs_of_run
     from gnn_ibp.train.nodes import labelled_nodes
     from gnn_ibp.train.normalize import Normalize
 except ModuleNotFoundError as missing:
@@ -72,6 +75,7 @@ def train(config: Config, cuda: Cuda | None = None) -> dict[str, Any]:
 def _train(config: Config, cuda: Cuda | None, run: dict[str, Any], memory: PeakMemory) -> None:
     print(report.settings_text(run["settings"]), flush=True)
     torch.manual_seed(config.seed)
+    budget = config.budget_bytes()
     settings = ConversionSettings(undirected=config.undirected, dedup=config.dedup)
     ds = prepare(
         config.dataset,
@@ -79,18 +83,12 @@ def _train(config: Config, cuda: Cuda | None, run: dict[str, Any], memory: PeakM
         raw_root=config.raw_root,
         num_classes=config.num_classes,
         settings=settings,
+        memory_budget=budget,
         say=print,
     )
+    if config.raw:
+        ds.raw_twin()
     nodes = labelled_nodes(ds)
-    sampler = NeighborSampler(ds.graph, list(config.fanout), seed=config.seed)
-    store = FeatureStore(
-        ds,
-        device=cuda or "cpu",
-        cache_bytes=0 if config.no_cache else config.cache_bytes,
-        host_bytes=0 if config.no_cache else config.host_bytes,
-        hot_set=_hot_set(config, ds, sampler, nodes["train"]),
-        raw=config.raw,
-    )
     normalize = _normalize(config, ds)
     model = GraphSAGE(
         in_dim=math.prod(ds.features["x"].row_shape),
@@ -99,13 +97,34 @@ def _train(config: Config, cuda: Cuda | None, run: dict[str, Any], memory: PeakM
         num_classes=ds.num_classes,
         dropout=config.dropout,
         normalize=normalize,
-    ).to(store.device)
+    )
+    device_cache = parse_bytes(_device_bytes(config), cuda.free_bytes) if cuda else 0
+    prefetch = default_prefetch(cuda is not None) if config.prefetch is None else config.prefetch
+    run["settings"]["prefetch"] = prefetch
+    plan = _plan(config, budget, ds, nodes, model, prefetch, cuda is not None, device_cache)
+    run["memory"] = plan.as_dict()
+    print(report.memory_text(run["memory"]), flush=True)
+    graph = ds.mapped_graph() if plan.mapped else ds.graph
+    sampler = NeighborSampler(graph, list(config.fanout), seed=config.seed)
+    store = FeatureStore(
+        ds,
+        device=cuda or "cpu",
+        cache_bytes=device_cache if cuda else plan.cache,
+        host_bytes=plan.cache if cuda else 0,
+        hot_set=hot_rows(config, graph, sampler, nodes["train"], plan.hot_rows),
+        raw=config.raw,
+    )
+    model = model.to(store.device)
     run["settings"]["normalize"] = normalize.kind
     run["data"], run["caches"] = data_facts(ds, nodes), cache_facts(store)
     print(report.data_text(run["data"], run["caches"]), flush=True)
 
-    loaders = {name: _loader(config, store, sampler, name, ids) for name, ids in nodes.items() if len(ids)}
-    run["settings"]["prefetch"] = loaders["train"].prefetch
+    buffers = BufferPool(batches_held(prefetch))
+    loaders = {
+        name: _loader(config, store, sampler, name, ids, prefetch, buffers)
+        for name, ids in nodes.items()
+        if len(ids)
+    }
     for epoch in fit(model, loaders["train"], loaders.get("val"), config):
         run["epochs"].append({**epoch.as_dict(), "peak_anon_bytes": memory.anon_bytes})
         print(report.epoch_text(run["epochs"][-1], config.epochs), flush=True)
@@ -114,27 +133,66 @@ def _train(config: Config, cuda: Cuda | None, run: dict[str, Any], memory: PeakM
 
     if "test" in loaders:
         began = time.perf_counter()
-        exact = fits_in_memory(model, ds.num_nodes, free_bytes(store))
-        run["inference"] = "exact" if exact else "sampled"
-        if exact:
-            assert ds.y is not None, "labelled_nodes looked"
-            run["test_acc"] = exact_accuracy(model, store, ds.graph, nodes["test"], ds.y)
-        else:
+        model.release()
+        buffers.clear()
+        why_sampled = _why_sampled(model, store, graph, nodes["test"], budget)
+        run["inference"] = "sampled" if why_sampled else "exact"
+        if why_sampled:
+            print(f"test: by sampling, because {why_sampled}", flush=True)
             run["test_acc"] = sampled_accuracy(model, loaders["test"], "test")
+        else:
+            assert ds.y is not None, "labelled_nodes looked"
+            run["test_acc"] = exact_accuracy(model, store, graph, nodes["test"], ds.y)
         run["test_s"] = time.perf_counter() - began
     run["sources"] = store.stats()
 
 
-def _hot_set(config: Config, ds: Dataset, sampler: NeighborSampler, train_ids: Tensor) -> Any:
-    """Ids for the cache, hottest first, or None for none."""
-    if config.no_cache or config.hot_set == "none":
+def _plan(
+    config: Config,
+    budget: int,
+    ds: Dataset,
+    nodes: Mapping[str, Tensor],
+    model: GraphSAGE,
+    prefetch: int,
+    on_device: bool,
+    device_cache: int,
+) -> MemoryPlan:
+    """What of the budget goes to whom. Raises SettingsError where it does not suffice."""
+    name = "host" if on_device else "cache"
+    asked = config.asked_bytes(f"{name}_bytes")
+    sampler = NeighborSampler(ds.mapped_graph(), list(config.fanout), seed=config.seed)
+    needs = needs_of_run(
+        ds,
+        nodes,
+        model,
+        largest_minibatch(sampler, nodes, config.batch_size),
+        prefetch=prefetch,
+        threads=ops.num_threads(),
+        hot_rows=config.hot_set != "none" and (asked != 0 or device_cache > 0),
+        on_device=on_device,
+        device_cache=device_cache,
+    )
+    return plan_memory(needs, budget, asked, name)
+
+
+def _device_bytes(config: Config) -> int | str:
+    """For the cache in a device's memory."""
+    return 0 if config.no_cache else config.cache_bytes
+
+
+def _why_sampled(
+    model: GraphSAGE, store: FeatureStore, graph: Graph, nodes: Tensor, budget: int
+) -> str | None:
+    """Why the test cannot be exact; None where it can: its states fit into half of a device's free memory,
+    or into what is left of the budget."""
+    if store.cuda:
+        needed, free = hidden_bytes(model, graph.num_nodes), store.cuda.free_bytes() // 2
+    else:
+        needed, free = exact_bytes(model, graph, nodes), budget - used_memory()
+    if needed <= free:
         return None
-    if config.hot_set == "degree":
-        return degree_hot_set(ds.graph)
-    if config.hot_set == "presample":  # what it never saw comes after, where there is room
-        visited = presample(sampler, train_ids, batch_size=config.batch_size)
-        return np.concatenate([visited, degree_hot_set(ds.graph)])
-    return read_npy(Path(config.hot_set), (np.int64, np.int32))
+    where = "may be used on the device" if store.cuda else "are left of the memory budget"
+    return f"hidden states of all nodes take {format_bytes(needed)}, {format_bytes(max(0, free))} {where}"
 
 
 def _normalize(config: Config, ds: Dataset) -> Normalize:
@@ -149,7 +207,15 @@ def _normalize(config: Config, ds: Dataset) -> Normalize:
     return Normalize("standard", x.statistics.mean, x.statistics.scale)
 
 
-def _loader(config: Config, store: FeatureStore, sampler: NeighborSampler, name: str, ids: Tensor) -> Loader:
+def _loader(
+    config: Config,
+    store: FeatureStore,
+    sampler: NeighborSampler,
+    name: str,
+    ids: Tensor,
+    prefetch: int,
+    buffers: BufferPool,
+) -> Loader:
     return Loader(
         store,
         sampler,
@@ -157,7 +223,8 @@ def _loader(config: Config, store: FeatureStore, sampler: NeighborSampler, name:
         config.batch_size,
         shuffle=name == "train",
         seed=config.seed,
-        prefetch=config.prefetch,
+        prefetch=prefetch,
         num_threads=config.threads,
         max_batches=config.max_batches if name == "train" else None,
+        buffers=buffers,
     )

@@ -9,7 +9,7 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 
 from gnn_ibp import ops
-from gnn_ibp.buffers import BufferPool
+from gnn_ibp.buffers import BufferPool, buffer_bytes
 from gnn_ibp.row_type import RowType
 from gnn_ibp.sample import Layer
 from gnn_ibp.train.normalize import Affine
@@ -27,8 +27,19 @@ class Memory:
     out: BufferPool = field(default_factory=lambda: BufferPool(1))
     grad: BufferPool = field(default_factory=lambda: BufferPool(1))
 
+    def clear(self) -> None:
+        """Gives back what is not in use."""
+        for pool in (self.both, self.out, self.grad):
+            pool.clear()
+
     def __reduce__(self) -> tuple[type["Memory"], tuple[()]]:
         return Memory, ()  # a copied or pickled model begins with none
+
+
+def layer_bytes(num_src: int, num_dst: int, in_dim: int, out_dim: int, with_grad: bool) -> int:
+    """Of the buffers in a `Memory` after one layer; with_grad: x takes a gradient."""
+    rows = [(num_dst, 2 * in_dim), (num_dst, out_dim)] + [(num_src, in_dim)] * with_grad
+    return sum(buffer_bytes(RowType("float32", (dim,)), num_rows) for num_rows, dim in rows)
 
 
 @dataclass(frozen=True)

@@ -20,6 +20,7 @@ from gnn_ibp.ops.gather import (
     Source,
     bad_id,
     check_ids,
+    check_narrow_ids,
     damaged_row,
     gather_decode,
     ids_tensor,
@@ -31,7 +32,7 @@ from gnn_ibp.ops.model import (
     relu_dropout,
     relu_dropout_grad,
 )
-from gnn_ibp.ops.sample import hash_ids, mix, sample_neighbors
+from gnn_ibp.ops.sample import hash_ids, mix, sample_neighbors, sampling_bytes
 from gnn_ibp.ops.stored import (
     ReadResult,
     check_index,
@@ -59,6 +60,7 @@ __all__ = [
     "build_csc",
     "check_ids",
     "check_index",
+    "check_narrow_ids",
     "copy_rows",
     "count_ids",
     "damaged_row",
@@ -87,6 +89,7 @@ __all__ = [
     "relu_dropout_grad",
     "row_table",
     "sample_neighbors",
+    "sampling_bytes",
     "set_num_threads",
     "stored_sizes",
 ]

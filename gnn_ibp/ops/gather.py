@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from gnn_ibp import _kernels
 from gnn_ibp.errors import FormatError
-from gnn_ibp.rows import Bytes, EncodedRows, Ids
+from gnn_ibp.rows import AnyIds, Bytes, EncodedRows, Ids
 
 
 class KernelCodec(Protocol):
@@ -84,6 +84,17 @@ def check_ids(ids: ArrayLike | torch.Tensor, num_rows: int) -> Ids:
         first = int((checked.view(np.uint64) >= num_rows).argmax())
         raise bad_id(first, int(array[first]), num_rows)
     return checked
+
+
+def check_narrow_ids(ids: ArrayLike | torch.Tensor, num_rows: int) -> AnyIds:
+    """`check_ids`, but int32 stays int32: for lists of most of the rows, which a copy would double."""
+    if isinstance(ids, np.ndarray) and ids.dtype == np.int32 and ids.ndim == 1 and len(ids):
+        unsigned = ids.view(np.uint32)  # negative ids are beyond every valid one
+        if int(unsigned.max()) >= num_rows:
+            first = int((unsigned >= num_rows).argmax())
+            raise bad_id(first, int(ids[first]), num_rows)
+        return ids
+    return check_ids(ids, num_rows)
 
 
 def ids_tensor(ids: Ids) -> torch.Tensor:

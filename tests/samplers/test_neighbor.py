@@ -57,6 +57,24 @@ def test_kernel_draws_as_defined(num_nodes, num_edges, fanouts, num_seeds, repla
     assert_same(sampler.sample(seeds, epoch=3, batch=5), expected)
 
 
+@pytest.mark.parametrize("replace", [False, True])
+@pytest.mark.parametrize("fanouts", [[15, 10, 5], [-1, 3], [0, 4], [100]])
+def test_indices_on_the_disk_give_the_same_sample(tmp_path, fanouts, replace):
+    graph = random_graph(3000, 60_000)
+    np.save(tmp_path / "indptr.npy", graph.indptr)
+    np.save(tmp_path / "indices.npy", graph.indices)
+    mapped = Graph.open_mapped(tmp_path)
+    assert mapped.on_disk and not graph.on_disk
+    assert not isinstance(mapped.indptr, np.memmap)
+    np.testing.assert_array_equal(mapped.out_degree(), graph.out_degree())
+    seeds = np.random.default_rng(0).integers(0, 3000, 400)
+    for batch in range(3):
+        expected = NeighborSampler(graph, fanouts, replace, seed=7).sample(seeds, epoch=2, batch=batch)
+        assert_same(
+            NeighborSampler(mapped, fanouts, replace, seed=7).sample(seeds, epoch=2, batch=batch), expected
+        )
+
+
 @pytest.mark.parametrize("fanout", [64, 65, 200, 299])
 def test_large_fanouts_draw_as_defined(fanout):
     graph = star(300)

@@ -15,6 +15,7 @@ from torch_geometric.nn.models import GraphSAGE as PyGGraphSAGE
 
 from gnn_ibp import Dataset, FeatureStore
 from gnn_ibp.train import evaluate, loop
+from gnn_ibp.train import run as run_module
 from gnn_ibp.train.checkpoint import load_model
 from gnn_ibp.train.cli import main
 
@@ -149,11 +150,12 @@ def test_saved_weights_are_the_best_and_work_in_pyg(root: Path, tmp_path: Path) 
 
 
 def test_test_is_sampled_where_memory_is_short(
-    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(evaluate, "free_memory", lambda: 1000)
+    monkeypatch.setattr(run_module, "exact_bytes", lambda *_: 1 << 60)
     report = run(root, tmp_path)
     assert report["inference"] == "sampled"
+    assert "test: by sampling, because hidden states of all nodes take" in capsys.readouterr().out
     assert 0 < report["test_acc"] < 1
 
 

@@ -1,0 +1,28 @@
+"""Which rows a run caches, hottest first."""
+
+from pathlib import Path
+
+import numpy as np
+from torch import Tensor
+
+from gnn_ibp.graph import Graph
+from gnn_ibp.hotset import by_degree, count_visits, visited_then_degree
+from gnn_ibp.npy import read_npy
+from gnn_ibp.rows import AnyIds
+from gnn_ibp.samplers import NeighborSampler
+from gnn_ibp.train.config import Config
+
+
+def hot_rows(
+    config: Config, graph: Graph, sampler: NeighborSampler, train_ids: Tensor, most: int
+) -> AnyIds | None:
+    """At most `most` ids for the cache, as --hot-set says, hottest first; None for none."""
+    if config.no_cache or config.hot_set == "none" or not most:
+        return None
+    if config.hot_set == "degree":
+        return by_degree(graph)[:most]
+    if config.hot_set == "presample":  # what it never saw comes after, where there is room
+        visits = count_visits(sampler, train_ids, config.batch_size, num_nodes=graph.num_nodes)
+        return visited_then_degree(visits, graph)[:most]
+    ids: AnyIds = read_npy(Path(config.hot_set), (np.int64, np.int32))[:most]
+    return ids
