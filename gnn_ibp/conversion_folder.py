@@ -119,6 +119,7 @@ class ConversionFolder:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if not (self._keep and isinstance(error, KEPT_AFTER)):
+        kept_after = (*KEPT_AFTER, SettingsError) if self.journal.earlier else KEPT_AFTER
+        if not (self._keep and isinstance(error, kept_after)):
             shutil.rmtree(self._folder, ignore_errors=True)
         os.close(self._lock)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from gnn_ibp.column_stats import Statistics
 from gnn_ibp.disk_file import DiskFile
 from gnn_ibp.errors import FormatError
+from gnn_ibp.progress import progress
 from gnn_ibp.row_type import RowType
 
 NAME = "meta.json"
@@ -211,13 +212,15 @@ class Meta:
             file.close()
 
 
-def file_info(path: Path) -> FileInfo:
-    """Size and checksum of the file at `path`, by reading it."""
+def file_info(path: Path, title: str | None = None) -> FileInfo:
+    """Size and checksum of the file at `path`, by reading it; `title` is that of a progress bar."""
     file = DiskFile(path)
     try:
         sum_of = xxhash.xxh3_64()
-        for at in range(0, file.size, _READ_BYTES):
-            sum_of.update(file.read(at, min(_READ_BYTES, file.size - at)).data)
+        with progress(title, file.size, "B") as bar:
+            for at in range(0, file.size, _READ_BYTES):
+                sum_of.update(file.read(at, min(_READ_BYTES, file.size - at)).data)
+                bar.update(_READ_BYTES)
         return FileInfo(file.size, sum_of.hexdigest())
     finally:
         file.close()

@@ -215,6 +215,7 @@ class _Conversion:
         self, num_nodes: int, num_edges: int, num_classes: int, splits: Mapping[str, Ids]
     ) -> None:
         parts, settings = self._parts, self._settings
+        names = sorted(path.name for path in self._folder.iterdir() if path.name != NAME)
         meta = Meta(
             name=parts.name,
             program=f"gnn_ibp {__version__}",
@@ -232,9 +233,7 @@ class _Conversion:
             features=self._features,
             arrays=self._arrays,
             names=parts.names,
-            files={
-                path.name: file_info(path) for path in sorted(self._folder.iterdir()) if path.name != NAME
-            },
+            files={name: file_info(self._folder / name, f"checksum of {name}") for name in names},
         )
         with NewFile(self._folder / NAME) as file:
             file.write(meta.to_json())

@@ -43,8 +43,8 @@ class EdgeRuns:
     def write(self, edges: EdgeStream) -> None:
         """Reads all edges once. IndexError names the first that has an end outside [0, num_nodes)."""
         state = self._journal.get(STAGE) or {"num_edges": 0, "num_runs": 0}
-        if state["num_edges"] < edges.num_edges or not state["num_runs"]:
-            with _RunWriter(self, state["num_edges"], state["num_runs"]) as writer:
+        with _RunWriter(self, state["num_edges"], state["num_runs"]) as writer:
+            if state["num_edges"] < edges.num_edges or not state["num_runs"]:
                 writer.write(edges)
 
     def totals(self) -> Ids:
@@ -105,14 +105,14 @@ class _RunWriter:
         self._num_runs = num_runs
         self._filled = 0
         self._num_records = num_edges * (1 + plan.undirected)
-        self._filling = np.empty(plan.run_records * self._size, np.uint8)
-        self._partitioned = np.empty(plan.run_records * self._size, np.uint8)
         self._records = GrowingFile(runs._records_path, self._num_records * self._size)
         self._index = GrowingFile(runs._index_path, num_runs * 8 * (plan.num_buckets + 1))
         self._thread = ThreadPoolExecutor(1, "write-edges")
         self._writing: Future[None] | None = None
 
     def write(self, edges: EdgeStream) -> None:
+        num_bytes = self._plan.run_records * self._size
+        self._filling, self._partitioned = np.empty(num_bytes, np.uint8), np.empty(num_bytes, np.uint8)
         per_edge = 1 + self._plan.undirected
         with progress("partitioning edges", edges.num_edges, "edges") as bar:
             bar.update(self._num_edges)

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gnn_ibp.disk_file import DiskFile
+from gnn_ibp.disk_file import DiskFile, sync_folder
 from gnn_ibp.errors import FormatError
 from gnn_ibp.npy import npy_header
 from gnn_ibp.rows import Bytes
@@ -26,11 +26,13 @@ class GrowingFile:
 
     def __init__(self, path: Path, num_bytes: int = 0) -> None:
         self.path = path
-        self._file = path.open("r+b" if num_bytes else "wb")
-        there = os.fstat(self._file.fileno()).st_size
+        there = path.stat().st_size if num_bytes and path.exists() else 0
         if there < num_bytes:
-            self._file.close()
-            raise FormatError(f"{path} is cut short: {num_bytes} bytes expected, {there} are there")
+            raise FormatError(
+                f"{path} is cut short: {num_bytes} bytes expected, {there} are there; start anew"
+            )
+        self._file = path.open("r+b" if num_bytes else "wb")
+        sync_folder(path.parent)
         self._file.truncate(num_bytes)
         self._file.seek(num_bytes)
 

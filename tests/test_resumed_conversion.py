@@ -2,12 +2,14 @@
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -19,6 +21,7 @@ from gnn_ibp.conversion_folder import ConversionFolder
 from gnn_ibp.dataset import Dataset
 from gnn_ibp.dataset_parts import ConversionSettings
 from gnn_ibp.dataset_writer import write_dataset
+from gnn_ibp.errors import FormatError, SettingsError
 from gnn_ibp.journal import Journal
 
 PROGRAM = Path(__file__).with_name("kill_conversion.py")
@@ -129,7 +132,7 @@ def stop_at_write(monkeypatch: pytest.MonkeyPatch, number: int) -> None:
 def test_stopped_before_each_entry_of_its_journal_it_goes_on_to_the_same_bytes(
     tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in range(0, 200, 4):
+    for number in range(0, 200, 5):
         out = tmp_path / f"ds{number}"
         with monkeypatch.context() as patched:
             stop_at_write(patched, number)
@@ -200,6 +203,37 @@ def test_after_ctrl_c_it_goes_on_and_after_bad_input_nothing_is_left(
         assert (tmp_path / ".ds.converting").exists() != isinstance(error, ValueError)
     convert(tmp_path / "ds")
     assert contents(tmp_path / "ds") == whole and len(list(tmp_path.iterdir())) == 1
+
+
+def test_what_was_done_outlives_a_disk_that_is_too_full_to_go_on(
+    tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched, pytest.raises(Stop):
+        stop_at_write(patched, 12)
+        convert(tmp_path / "ds")
+    with monkeypatch.context() as patched, pytest.raises(SettingsError, match="of disk, 0 B are free"):
+        patched.setattr(shutil, "disk_usage", lambda path: SimpleNamespace(free=0))
+        convert(tmp_path / "ds")
+    assert "going on" in convert(tmp_path / "ds")[0]
+    assert contents(tmp_path / "ds") == whole
+
+
+@pytest.mark.parametrize("damage", ["missing", "cut short"])
+def test_files_that_a_failing_power_took_are_named_and_made_anew(
+    tmp_path: Path, whole: dict[str, bytes], monkeypatch: pytest.MonkeyPatch, damage: str
+) -> None:
+    with monkeypatch.context() as patched, pytest.raises(Stop):
+        stop_at_write(patched, 12)
+        convert(tmp_path / "ds")
+    path = max((tmp_path / ".ds.converting").rglob("*.*"), key=lambda path: path.stat().st_size)
+    if damage == "missing":
+        path.unlink()
+    else:
+        os.truncate(path, 100)
+    with pytest.raises(FormatError, match=rf"{path.name} is cut short: .* start anew"):
+        convert(tmp_path / "ds")
+    convert(tmp_path / "ds")
+    assert contents(tmp_path / "ds") == whole
 
 
 def test_of_two_processes_one_converts_and_the_other_is_told(tmp_path: Path, whole: dict[str, bytes]) -> None:
