@@ -1,0 +1,106 @@
+"""A run within its memory budget: conversion, epochs and evaluation, under a hard limit a little above it."""
+
+import json
+import os
+import re
+import resource
+import subprocess
+import sys
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from gnn_ibp.train import run as run_module
+from gnn_ibp.train.cli import main
+from gnn_ibp.train.memory_plan import plan_memory
+
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
+MIB = 1 << 20
+
+
+def small_stacks() -> None:
+    resource.setrlimit(resource.RLIMIT_STACK, (MIB, resource.getrlimit(resource.RLIMIT_STACK)[1]))
+
+
+def run_limited(path: Path, budget: str, *args: str) -> tuple[int, dict[str, Any]]:
+    """The budget that sufficed, and the report of a run in a process that is limited to it."""
+    report = path / "report.json"
+    program = Path(__file__).with_name("limited_train.py")
+    command = [sys.executable, str(program), budget, *args, "--root", str(path), "--report", str(report)]
+    done = subprocess.run(
+        command, env=ENVIRONMENT, capture_output=True, text=True, check=False, preexec_fn=small_stacks
+    )
+    lines = done.stdout.splitlines()
+    if lines and lines[0].startswith("/"):
+        Path(lines[0]).rmdir()
+    assert done.returncode == 0, done.stdout + done.stderr
+    return int(lines[-1]), json.loads(report.read_text())
+
+
+QUICK = ["--epochs", "1", "--max-batches", "8", "--batch-size", "512", "--hidden", "64", "--fanout", "10,5"]
+
+
+def test_a_run_goes_through_in_the_smallest_budget_that_is_named(tmp_path: Path) -> None:
+    budget, report = run_limited(tmp_path, "smallest", "--dataset", "synthetic:40000", *QUICK)
+    assert report["peak_anon_bytes"] <= budget == report["memory"]["budget"]
+    assert report["memory"]["left"] >= 0
+    assert report["test_acc"] is not None
+
+
+@pytest.mark.slow
+def test_a_larger_run_goes_through_in_budgets_that_leave_it_more_and_more(tmp_path: Path) -> None:
+    args = ["--dataset", "synthetic:300000", "--epochs", "2", "--max-batches", "10"]
+    smallest, report = run_limited(tmp_path, "smallest", *args)
+    reports = [report]
+    for more in (0, 30, 300, 3000):
+        budget, report = run_limited(tmp_path, f"{smallest // MIB + more}MiB", *args)
+        assert report["peak_anon_bytes"] <= budget
+        reports.append(report)
+    losses = [[epoch["loss"] for epoch in report["epochs"]] for report in reports]
+    assert all(loss == losses[0] for loss in losses)
+    assert {report["memory"]["topology_in"] for report in reports} == {"mapped", "memory"}
+
+
+def train_small(root: Path, *args: str) -> int:
+    small = ["--dataset", "synthetic:3000", "--root", str(root), *QUICK]
+    return main(["train", *small, *args])
+
+
+def test_topology_on_the_disk_changes_no_digit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [tmp_path / "memory.json", tmp_path / "mapped.json"]
+    assert train_small(tmp_path, "--report", str(paths[0])) == 0
+    assert "topology" in capsys.readouterr().out
+    monkeypatch.setattr(run_module, "plan_memory", partial(plan_memory, mapped=True))
+    assert train_small(tmp_path, "--report", str(paths[1])) == 0
+    assert "indptr in memory, indices read from the disk" in capsys.readouterr().out
+    memory, mapped = (json.loads(path.read_text()) for path in paths)
+    assert (memory["memory"]["topology_in"], mapped["memory"]["topology_in"]) == ("memory", "mapped")
+    assert memory["memory"]["topology"] > mapped["memory"]["topology"]
+    for key in ("loss", "val_acc"):
+        assert [e[key] for e in memory["epochs"]] == [e[key] for e in mapped["epochs"]]
+    assert (memory["test_acc"], memory["inference"]) == (mapped["test_acc"], mapped["inference"])
+    hits = [report["sources"]["cache"]["hits"] for report in (memory, mapped)]
+    assert hits[0] == hits[1] > 0  # the same hot rows
+
+
+def test_a_cache_that_does_not_fit_is_refused_with_the_budget_that_would_do(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert train_small(tmp_path, "--cache-bytes", "100GiB", "--memory-budget", "3GiB") == 2
+    error = capsys.readouterr().err
+    named = re.search(r"--memory-budget is 3.00 GiB, training needs (\d+)MiB: .*--cache-bytes", error)
+    assert named and 100 << 10 < int(named[1]) < 104 << 10
+
+
+def test_the_budget_is_a_setting_like_others(tmp_path: Path) -> None:
+    file, report = tmp_path / "settings.toml", tmp_path / "report.json"
+    file.write_text('memory-budget = "5GiB"\n')
+    assert train_small(tmp_path, "--config", str(file), "--report", str(report)) == 0
+    memory = json.loads(report.read_text())["memory"]
+    assert memory["budget"] == 5 << 30
+    assert sum(size for name, size in memory.items() if name not in ("budget", "topology_in")) == 5 << 30
