@@ -3,6 +3,7 @@
 import math
 import threading
 from collections.abc import Callable
+from dataclasses import replace
 from os import PathLike
 from typing import Any
 
@@ -137,6 +138,11 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
         """
         y = self._dataset.y
         return None if y is None else self._to_device(y[ids])
+
+    def forget_hot_set(self) -> None:
+        """Gives back the list of hot rows, once the caches are filled. A copy of the store that is pickled
+        and opened elsewhere has empty caches then."""
+        self._readers.settings = replace(self._readers.settings, hot_set=None)
 
     def stats(self) -> Stats:
         """Counters of all features since the store was opened, per tier: the `sources` of a report."""

@@ -221,8 +221,7 @@ def loading_bytes(shape: SampleShape, row_type: RowType, prefetch: int, num_thre
     the rows that it reads from the file.
     """
     batch = shape.nbytes + buffer_bytes(row_type, shape.num_nodes) + 8 * shape.num_nodes
-    working = min(num_threads, max(1, prefetch))
-    return batches_held(prefetch) * batch + working * _working_bytes(shape)
+    return batches_held(prefetch) * batch + _working_bytes(shape, prefetch, num_threads)
 
 
 def uploading_bytes(shape: SampleShape, prefetch: int, num_threads: int) -> int:
@@ -232,9 +231,10 @@ def uploading_bytes(shape: SampleShape, prefetch: int, num_threads: int) -> int:
     of two.
     """
     batch = shape.nbytes + 8 * shape.num_nodes
-    working = min(num_threads, max(1, prefetch))
-    return 3 * batches_held(prefetch) * batch + working * _working_bytes(shape)
+    return 3 * batches_held(prefetch) * batch + _working_bytes(shape, prefetch, num_threads)
 
 
-def _working_bytes(shape: SampleShape) -> int:
-    return ops.sampling_bytes(shape) + READ_LIST_BYTES * shape.num_nodes
+def _working_bytes(shape: SampleShape, prefetch: int, num_threads: int) -> int:
+    """Of the threads that prepare minibatches, and of the caller, which sampled to choose hot rows."""
+    working = 1 + min(num_threads, max(1, prefetch))
+    return working * (ops.sampling_bytes(shape) + READ_LIST_BYTES * shape.num_nodes)

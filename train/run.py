@@ -114,6 +114,7 @@ def _train(config: Config, cuda: Cuda | None, run: dict[str, Any], memory: PeakM
         hot_set=hot_rows(config, graph, sampler, nodes["train"], plan.hot_rows),
         raw=config.raw,
     )
+    store.forget_hot_set()
     model = model.to(store.device)
     run["settings"]["normalize"] = normalize.kind
     run["data"], run["caches"] = data_facts(ds, nodes), cache_facts(store)
