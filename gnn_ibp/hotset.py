@@ -1,6 +1,6 @@
 """Hot sets: which rows are worth caching, hottest first."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 import numpy as np
@@ -57,11 +57,10 @@ def count_visits(
     batch_size: int = 1024,
     num_epochs: int = 1,
     num_nodes: int = 0,
-    watch: Callable[[Sample], None] | None = None,
 ) -> Heat:
     """int32: how often `presample` finds that `sampler` visits each node.
 
-    num_nodes: entries of the result, which has more where higher nodes are visited. watch: sees each sample.
+    num_nodes: entries of the result, which has more where higher nodes are visited.
     """
     if batch_size < 1 or num_epochs < 1:
         raise ValueError(f"batch_size is {batch_size}, num_epochs is {num_epochs}: both must be at least 1")
@@ -73,13 +72,10 @@ def count_visits(
             order = torch.from_numpy(np.random.default_rng(epoch).permutation(len(seed_ids)))
             for batch in range(num_batches):
                 some = seed_ids[order[batch * batch_size : (batch + 1) * batch_size]]
-                sample = sampler.sample(some, epoch=epoch, batch=batch)
-                ids = sample.node_ids.numpy()
+                ids = sampler.sample(some, epoch=epoch, batch=batch).node_ids.numpy()
                 if len(ids) and ids.max() >= len(counts):
                     counts.resize(max(int(ids.max()) + 1, 2 * len(counts)), refcheck=False)
                 np.add.at(counts, ids, 1)
-                if watch:
-                    watch(sample)
                 bar.update()
     return counts
 

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from gnn_ibp.graph import Graph
-from gnn_ibp.hotset import degree_hot_set, presample
+from gnn_ibp.hotset import by_degree, degree_hot_set, hottest_first, presample, visited_then_degree
 from gnn_ibp.sample import Sample
 
 
@@ -65,3 +65,27 @@ def test_bad_numbers_are_refused() -> None:
         presample(EchoSampler(), [1], batch_size=0)
     with pytest.raises(ValueError, match="num_epochs is 0"):
         presample(EchoSampler(), [1], num_epochs=0)
+
+
+@pytest.mark.parametrize("top", [0, 3, 70_000, 2**31 - 1])
+def test_hottest_come_first_and_ties_by_position(top: int) -> None:
+    rng = np.random.default_rng(0)
+    heat = (rng.random(1_100_000) ** 8 * top).astype(np.int32)
+    found = hottest_first(heat)
+    assert found.dtype == np.int32
+    np.testing.assert_array_equal(found, np.argsort(-heat.astype(np.int64), kind="stable"))
+
+
+def test_no_heat_makes_no_order() -> None:
+    assert hottest_first(np.empty(0, np.int32)).tolist() == []
+
+
+def test_visited_nodes_come_before_all_others() -> None:
+    rng = np.random.default_rng(1)
+    graph = Graph(np.array([0] + 300 * [5000]), rng.integers(0, 300, 5000).astype(np.int32))
+    visits = rng.integers(0, 4, 300).astype(np.int32)
+    visited = np.flatnonzero(visits)
+    wanted = np.concatenate([visited[np.argsort(-visits[visited], kind="stable")], degree_hot_set(graph)])
+    _, first = np.unique(wanted, return_index=True)
+    assert visited_then_degree(visits, graph).tolist() == wanted[np.sort(first)].tolist()
+    assert by_degree(graph).tolist() == degree_hot_set(graph).tolist()

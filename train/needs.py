@@ -25,10 +25,10 @@ THREADS_BYTES = 96 << 20
 32 threads that read files keep a buffer of 1 MiB each; the rest is their stacks, and what products need.
 """
 
-MARGIN_PERCENT = 125
+MARGIN_PERCENT = 115
 """Minibatches are planned for so many hundredths of the largest that was measured."""
 
-MEASURED_BATCHES = 2
+MEASURED_BATCHES = 3
 """Minibatches of each split that are sampled before anything is planned."""
 
 
