@@ -181,10 +181,16 @@ class Meta:
         """That of the data set in `folder`. FileNotFoundError where there is none, FormatError for damage."""
         path = folder / NAME
         if not path.is_file():
-            if folder.is_dir():
-                raise FileNotFoundError(f"{folder} is no data set: it has no {NAME}")
+            found = (
+                f"holds no {NAME}"
+                if folder.is_dir()
+                else "is a file"
+                if folder.exists()
+                else "does not exist"
+            )
             raise FileNotFoundError(
-                f"{folder} does not exist; `gnn-ibp convert SOURCE {folder}` makes a data set"
+                f"{folder} is no data set, it {found}; `gnn-ibp convert SOURCE FOLDER` makes one in a new "
+                "folder"
             )
         file = DiskFile(path)
         try:

@@ -301,7 +301,7 @@ def test_a_file_of_another_size_is_named_when_the_data_set_is_opened(
 def test_what_is_no_data_set_is_told(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError, match="gnn-ibp convert"):
         Dataset.open(tmp_path / "nothing")
-    with pytest.raises(FileNotFoundError, match=r"no data set: it has no meta\.json"):
+    with pytest.raises(FileNotFoundError, match=r"no data set, it holds no meta\.json"):
         Dataset.open(tmp_path)
 
 

@@ -102,7 +102,8 @@ def verify(path: Path) -> int:
     for damage in _damages(path):
         print(damage, flush=True)
         damages += 1
-    print(f"{path}: {f'{damages} damages found' if damages else 'no damage, every checksum is right'}")
+    found = "1 damage" if damages == 1 else f"{damages} damages"
+    print(f"{path}: {f'{found} found' if damages else 'no damage, every checksum is right'}")
     return 1 if damages else 0
 
 

@@ -49,7 +49,7 @@ def prepare(
     source = find_source(name, num_classes)
     path = root / f"{source.folder}{suffix}"
     if not path.exists():
-        parts = source.read(Path(raw_root) if raw_root else root / "raw", root, say)
+        parts = source.read(_raw_root(raw_root, root), root, say)
         try:
             _write(parts, path, settings, memory_budget, say)
         except FileExistsError:  # another process made it meanwhile
@@ -81,7 +81,7 @@ def convert_source(
         settings = folder_settings(dataset, settings)
         parts = folder_parts(dataset, settings)
     else:
-        raw = Path(raw_root) if raw_root else out.parent / "raw"
+        raw = _raw_root(raw_root, out.parent)
         parts = find_source(source, num_classes).read(raw, out.parent, say)
     return _write(parts, out, settings, memory_budget, say)
 
@@ -101,6 +101,17 @@ def _write(
             "raise it"
         )
     return write_dataset(parts, out, settings, need.memory_bytes, say)
+
+
+def _raw_root(raw_root: Path | str | None, root: Path) -> Path:
+    """Where raw files lie. SettingsError where that was said and is no folder."""
+    if raw_root is None:
+        return root / "raw"
+    if not Path(raw_root).is_dir():
+        raise SettingsError(
+            f"--raw-root {raw_root} is no folder; make it, if files are to be downloaded into it"
+        )
+    return Path(raw_root)
 
 
 def _existing(name: str, root: Path, suffix: str) -> Path | None:

@@ -50,9 +50,12 @@ class RawFolder:
         archive, what it holds, and the data set; OSError and FormatError where something goes wrong.
         """
         path = root / self.url.rpartition("/")[2]
-        root.mkdir(parents=True, exist_ok=True)
         if not path.exists():
-            remote = ask(self.url)
+            try:
+                remote = ask(self.url)
+            except OSError as error:
+                raise OSError(f"{error}, or fetch it elsewhere and put it at {path}") from error
+            root.mkdir(parents=True, exist_ok=True)
             archive_left, raw = max(0, (remote.num_bytes or 0) - part_bytes(path)), remote.num_bytes or 0
             say(self._announcement(remote, root, scratch))
             self._check_disk(root, archive_left + raw, scratch)

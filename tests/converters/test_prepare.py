@@ -187,3 +187,13 @@ def test_a_memory_budget_that_is_too_small_is_told_with_the_numbers(tmp_path: Pa
     with pytest.raises(SettingsError, match=r"needs \d+MiB of memory.*budget is 1\.00 MiB"):
         convert_source("synthetic:100", tmp_path / "out", memory_budget=1 << 20)
     assert not (tmp_path / "out").exists()
+
+
+def test_a_raw_root_that_is_not_there_is_not_made(tmp_path: Path) -> None:
+    for call in (
+        lambda: prepare("ogbn-products", tmp_path, raw_root=tmp_path / "typo"),
+        lambda: convert_source("ogbn-products", tmp_path / "out", raw_root=tmp_path / "typo"),
+    ):
+        with pytest.raises(SettingsError, match="typo is no folder; make it"):
+            call()
+    assert not (tmp_path / "typo").exists()

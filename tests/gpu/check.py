@@ -126,7 +126,10 @@ def environment(wheels: Path | None) -> dict[str, str]:
         if not (importlib.util.find_spec(module) or (unpacked / module).exists())
     ]
     if missing:
-        raise StageError(f"missing: {', '.join(missing)}; bring them along with --wheels (see --help)")
+        raise StageError(
+            f"missing: {', '.join(missing)}; install what is missing (pip install '.[cuda13]' brings CuPy; "
+            "torch must be a build with CUDA), or bring wheels along with --wheels (see --help)"
+        )
     path = os.pathsep.join([str(ROOT), str(unpacked)])
     return {"CUPY_CACHE_DIR": str(BUILD / "cupy"), **os.environ, "PYTHONPATH": path}
 
