@@ -7,7 +7,7 @@ import secrets
 import stat
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import BinaryIO, Self
 
 import numpy as np
 
@@ -101,10 +101,7 @@ class NewFile:
 
     def overwrite_start(self, data: bytes) -> None:
         """Replaces the first bytes of the file."""
-        at = self._file.tell()
-        self._file.seek(0)
-        self._file.write(data)
-        self._file.seek(at)
+        overwrite_start(self._file, data)
 
     def commit(self) -> None:
         """Makes the file durable and visible under its name."""
@@ -127,6 +124,14 @@ class NewFile:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.discard()
+
+
+def overwrite_start(file: BinaryIO, data: bytes) -> None:
+    """Replaces the first bytes of `file`, which goes on where it was."""
+    at = file.tell()
+    file.seek(0)
+    file.write(data)
+    file.seek(at)
 
 
 def sync_folder(folder: Path) -> None:

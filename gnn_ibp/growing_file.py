@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gnn_ibp.disk_file import DiskFile, sync_folder
+from gnn_ibp.disk_file import DiskFile, overwrite_start, sync_folder
 from gnn_ibp.errors import FormatError
 from gnn_ibp.npy import npy_header
 from gnn_ibp.rows import Bytes
@@ -42,10 +42,7 @@ class GrowingFile:
 
     def overwrite_start(self, data: bytes) -> None:
         """Replaces the first bytes of the file."""
-        at = self._file.tell()
-        self._file.seek(0)
-        self._file.write(data)
-        self._file.seek(at)
+        overwrite_start(self._file, data)
 
     def sync(self) -> None:
         """Brings everything to the disk."""

@@ -21,17 +21,12 @@ MAX_CLASSES = 1 << 24
 """More classes than a model can tell apart: higher labels are ids or codes of another kind."""
 
 
-def checked_labels(labels: NDArray[Any], num_nodes: int) -> Ids:
-    """Labels as int64 (num_nodes,): NaN and negative numbers become `NO_LABEL`.
+def label_blocks(labels: NDArray[Any], num_nodes: int) -> Iterator[Ids]:
+    """Labels (num_nodes,) as int64, `LABELS_PER_BLOCK` at a time: NaN and negative numbers become `NO_LABEL`.
 
     TypeError for other than numbers; ValueError for another shape (a single column is fine), fractions,
     infinities and numbers beyond int64.
     """
-    return np.concatenate([np.empty(0, np.int64), *label_blocks(labels, num_nodes)])
-
-
-def label_blocks(labels: NDArray[Any], num_nodes: int) -> Iterator[Ids]:
-    """The same in blocks of `LABELS_PER_BLOCK`, so that it takes no memory beside `labels`."""
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
     if labels.shape != (num_nodes,):

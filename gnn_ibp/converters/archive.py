@@ -1,9 +1,9 @@
 """Zip archives: extracted member by member into a folder that appears when it is whole."""
 
 import zipfile
-import zlib
 from pathlib import Path, PurePosixPath
 
+from gnn_ibp.converters.zip_arrays import DAMAGED
 from gnn_ibp.disk_file import NewFile, sync_folder
 from gnn_ibp.errors import FormatError
 from gnn_ibp.progress import progress
@@ -38,7 +38,7 @@ def extract(path: Path, top: str, out: Path) -> None:
                             file.write(block)
                             bar.update(len(block))
                         file.commit()
-                except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+                except DAMAGED as error:
                     raise FormatError(f"{path}: {info.filename} is damaged ({error}); {_REMEDY}") from error
         try:
             folder.rename(out)

@@ -16,6 +16,9 @@ from numpy.typing import NDArray
 from gnn_ibp.disk_file import DiskFile
 from gnn_ibp.errors import FormatError
 
+DAMAGED = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError)
+"""What `zipfile` raises for a member that is damaged, encrypted, or packed in a way it does not know."""
+
 _SUFFIX = ".npy"
 _ENCRYPTED = 1
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
@@ -194,7 +197,7 @@ class StoredMember:
 def _as_format_error(where: str) -> Iterator[None]:
     try:
         yield
-    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
+    except DAMAGED as error:
         raise FormatError(f"{where} cannot be read: {error}") from error
     except KeyError as error:
         raise FormatError(f"{where} is not there") from error
