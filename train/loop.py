@@ -6,13 +6,13 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 from torch.nn.functional import cross_entropy
 
 from gnn_ibp.loader import Loader
 from gnn_ibp.progress import progress
 from gnn_ibp.tiers import Stats, subtract
+from gnn_ibp.train.dropout import dropout_keys
 from gnn_ibp.train.evaluate import sampled_accuracy
 from gnn_ibp.train.loss_sum import LossSum, look_every
 from gnn_ibp.train.model import GraphSAGE
@@ -107,9 +107,3 @@ def train_epoch(
     seconds = {**loader.seconds, "train": train_s, "total": time.perf_counter() - started}
     sources = subtract(loader.store.stats(), before)
     return Epoch(number, mean_loss, None, False, seconds, len(loader), sources)
-
-
-def dropout_keys(seed: int, epoch: int, batch: int, num_keys: int) -> list[int]:
-    """64-bit keys of the dropout in one minibatch, one per hidden layer."""
-    state = np.random.SeedSequence([seed, epoch, batch]).generate_state(max(num_keys, 1), np.uint64)
-    return [int(key) for key in state[:num_keys]]

@@ -1,6 +1,6 @@
 """A GraphSAGE layer in torch's own operators, for devices that our kernels do not serve.
 
-The same function as `SageLayer`, up to rounding and to which values are dropped. Every operator has one
+The same function as `SageLayer`, up to rounding; the same values are dropped. Every operator has one
 result for one input, forward and backward, on CUDA as well: the gradient of a mean over bags is summed over
 sorted indices (of the modes of `embedding_bag`, torch lists "max" alone as not deterministic), and nothing
 else gathers or scatters.
@@ -11,6 +11,7 @@ from torch import Tensor
 from torch.nn.functional import embedding_bag, linear
 
 from gnn_ibp.sample import Layer
+from gnn_ibp.train.dropout import STEPS, kept
 from gnn_ibp.train.normalize import Affine
 from gnn_ibp.train.sage_layer import Activation
 
@@ -47,10 +48,8 @@ def neighbor_mean(x: Tensor, indptr: Tensor, indices: Tensor) -> Tensor:
 
 
 def relu_dropout(h: Tensor, activation: Activation) -> Tensor:
-    """ReLU, then dropout by a generator of the device that the key seeds: one key, one mask."""
+    """ReLU, then dropout: the values that stay are those of `ops.relu_dropout`."""
     if not activation.drop:
         return h.relu()
-    generator = torch.Generator(h.device).manual_seed(activation.key)
-    drawn = torch.randint(65536, h.shape, generator=generator, device=h.device, dtype=torch.int32)
-    scale = 65536 / (65536 - activation.drop)
-    return torch.where(drawn >= activation.drop, h.relu() * scale, 0)
+    keep = kept(activation.key, activation.drop, h.numel(), h.device).view(h.shape)
+    return torch.where(keep, h.relu() * (STEPS / (STEPS - activation.drop)), 0)

@@ -52,8 +52,9 @@ def step(model: GraphSAGE, batch: MiniBatch) -> list[Tensor]:
     return [kept, loss.detach().cpu(), *(parameter.grad.cpu() for parameter in model.parameters())]
 
 
-def test_scores_and_gradients_are_those_of_the_cpu(cuda: Any, dataset: Dataset):
-    here, there = make_model(), make_model().to(cuda.device)
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_scores_and_gradients_are_those_of_the_cpu(cuda: Any, dataset: Dataset, dropout: float):
+    here, there = make_model(dropout), make_model(dropout).to(cuda.device)
     for ours, theirs in zip(make_loader(dataset, "cpu"), make_loader(dataset, cuda), strict=True):
         for one, other in zip(step(here, ours), step(there, theirs), strict=True):
             torch.testing.assert_close(other, one, rtol=1e-3, atol=1e-5)

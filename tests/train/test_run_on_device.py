@@ -110,12 +110,13 @@ def test_run_in_torchs_operators_is_the_same_every_time(root: Path) -> None:
 
 
 @pytest.mark.usefixtures("no_kernels")
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
 def test_run_in_torchs_operators_learns_what_the_kernels_learn(
-    root: Path, monkeypatch: pytest.MonkeyPatch
+    root: Path, monkeypatch: pytest.MonkeyPatch, dropout: float
 ) -> None:
-    plain = train(config(root, dropout=0.0), SimtCuda())
+    plain = train(config(root, dropout=dropout), SimtCuda())
     monkeypatch.undo()
-    ours = train(config(root, dropout=0.0))
+    ours = train(config(root, dropout=dropout))
     losses = [[epoch["loss"] for epoch in report["epochs"]] for report in (plain, ours)]
     assert losses[0] == pytest.approx(losses[1], rel=1e-4)
     assert losses[0] != losses[1]  # they are other sums
