@@ -1,11 +1,11 @@
-# What to type: `make train`, `make test`, `make check`. Each does the set-up it needs.
+# What to type: `make train`, `make test`, `make bench`, `make check`. Each does the set-up it needs.
 VENV ?= .venv
 BIN := $(VENV)/bin
 ARGS ?=
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(shell find kernels -type f)
 CXX_FILES := $(shell find kernels tests -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh')
 
-.PHONY: setup train test test-slow lint check stub gpu-check gpu-resources format clean
+.PHONY: setup train test test-slow bench lint check stub gpu-check gpu-resources format clean
 
 setup: $(VENV)/.installed
 
@@ -24,6 +24,10 @@ test: setup
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow $(ARGS)
+
+# Speeds beside baselines, within 10 minutes. ARGS="--only gather sample", ARGS="--json FILE".
+bench: setup
+	$(BIN)/python tests/bench/bench.py $(ARGS)
 
 lint: setup
 	$(BIN)/ruff check .

@@ -1,70 +1,124 @@
-"""GB/s of raw rows encoded and decoded, beside memcpy and numpy.take: python tests/bench/bench_codec.py"""
+"""Rows encoded, decoded and gathered, beside memcpy and gathers of raw rows: lines of tests/bench/bench.py.
 
-import argparse
-import time
-from collections.abc import Callable
-from pathlib import Path
+Bytes are those of the raw rows.
+"""
+
+from collections.abc import Callable, Iterator
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
+from timing import Row, Setting, compare, threads
 
 from gnn_ibp import IBPCodec, ops
+from gnn_ibp.codec import SAMPLE_ROWS
 from gnn_ibp.ops import Source
 
+Rows = NDArray[np.float32]
+NUM_COLUMNS = 128
+CHUNK_BITS = (64, 32, 16, 8)
+SPARSE = {1433: 0.013, 3703: 0.009}
+"""Share of ones in binary rows, by the number of columns: those of Cora and CiteSeer."""
 
-def made_rows(num_rows: int, num_columns: int) -> NDArray[np.float32]:
+
+def dense_rows(num_rows: int) -> Rows:
     """Rows like averaged word vectors: columns of a common sign and scale, and noise."""
     rng = np.random.default_rng(0)
-    means = rng.standard_normal(num_columns).astype(np.float32)
-    return means + 0.1 * rng.standard_normal((num_rows, num_columns), np.float32)
+    means = rng.standard_normal(NUM_COLUMNS, np.float32)
+    rows = rng.standard_normal((num_rows, NUM_COLUMNS), np.float32)
+    rows *= 0.1
+    rows += means
+    return rows
 
 
-def seconds(run: Callable[[], object], repeats: int) -> float:
-    """The shortest of some runs."""
-    times = []
-    for _ in range(repeats):
-        start = time.perf_counter()
-        run()
-        times.append(time.perf_counter() - start)
-    return min(times)
+def sparse_rows(num_rows: int, num_columns: int) -> Rows:
+    """Bags of words: ones among zeros."""
+    rng = np.random.default_rng(0)
+    return (rng.random((num_rows, num_columns), np.float32) < SPARSE[num_columns]).astype(np.float32)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=Path, help="a .npy file of rows; made up without it")
-    parser.add_argument("--num-rows", type=int, default=200_000)
-    parser.add_argument("--num-columns", type=int, default=128)
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--repeats", type=int, default=5)
-    args = parser.parse_args()
-    ops.set_num_threads(args.threads)
-    rows = np.load(args.rows) if args.rows else made_rows(args.num_rows, args.num_columns)
-    num_rows, row_bytes = len(rows), rows.nbytes // len(rows)
-    raw = np.ascontiguousarray(rows).reshape(-1).view(np.uint8).reshape(num_rows, row_bytes)
-    ids = np.random.default_rng(1).integers(0, num_rows, num_rows)
+def as_bytes(rows: Rows) -> NDArray[np.uint8]:
+    return rows.view(np.uint8).reshape(len(rows), -1)
+
+
+def measure_decode(setting: Setting) -> Iterator[Row]:
+    """Rows in order on one thread, beside a copy of the raw ones."""
+    rows = dense_rows(1000 if setting.quick else 200_000)
+    raw = as_bytes(rows)
     out = np.zeros_like(raw)
-    print(f"{num_rows} rows of {row_bytes} bytes, {args.threads} thread(s); GB/s of raw bytes")
-
-    def report(name: str, run: Callable[[], object], note: str = "") -> None:
-        print(f"{name:24}{raw.nbytes / seconds(run, args.repeats) / 1e9:8.2f}  {note}")
-
-    report("memcpy", lambda: np.copyto(out, raw))
-    report("numpy.take", lambda: np.take(raw, ids, axis=0, out=out, mode="clip"))
-    for chunk_bits in (64, 32, 16, 8):
-        if row_bytes % (chunk_bits // 8):
-            continue
-        codec = IBPCodec.fit(rows, chunk_bits)
-        align = max(4, codec.unit)
-        encoded = ops.encode_rows(codec, raw, align)
-        source = Source(encoded, None, codec)
-        stored_bytes = int(ops.stored_sizes(codec, raw).sum())
-        name = f"{chunk_bits}-bit chunks"
-        report(f"{name}: sizes", lambda codec=codec: ops.stored_sizes(codec, raw))
-        report("  encode, allocated", lambda codec=codec, align=align: ops.encode_rows(codec, raw, align))
-        report("  decode in order", lambda codec=codec, encoded=encoded: ops.decode_all(codec, encoded, out))
-        saved = f"{1 - stored_bytes / raw.nbytes:.1%} saved"
-        report("  decode by random id", lambda source=source: ops.gather_decode(ids, [source], out), saved)
+    with threads(1):
+        for bits in CHUNK_BITS:
+            codec = IBPCodec.fit(rows, bits)
+            encoded = ops.encode_rows(codec, raw, align=8)
+            runs = {
+                f"128 float32 in order, {bits}-bit chunks": lambda c=codec, e=encoded: ops.decode_all(
+                    c, e, out
+                ),
+                "memcpy": lambda: np.copyto(out, raw),
+            }
+            stored = int(ops.stored_sizes(codec, raw).sum())
+            note = f"{1 - stored / raw.nbytes:.1%} saved"
+            yield from compare(raw.nbytes, "bytes", runs, "memcpy", setting.num_rounds, note=note)
 
 
-if __name__ == "__main__":
-    main()
+def measure_gather(setting: Setting) -> Iterator[Row]:
+    """Random rows from memory, many times the caches, beside gathers of the raw ones."""
+    rows = dense_rows(1000 if setting.quick else 2_000_000)
+    num_ids = 1000 if setting.quick else 200_000
+    yield from _gathers(rows, num_ids, "128 float32, random rows", setting)
+
+
+def measure_sparse(setting: Setting) -> Iterator[Row]:
+    """Random rows of ones among zeros, beside gathers of the raw ones."""
+    for num_columns in SPARSE:
+        rows = sparse_rows(100 if setting.quick else 64_000_000 // num_columns, num_columns)
+        num_ids = 100 if setting.quick else 20_000_000 // num_columns
+        yield from _gathers(rows, num_ids, f"{num_columns} binary float32, random rows", setting)
+
+
+def _gathers(rows: Rows, num_ids: int, what: str, setting: Setting) -> Iterator[Row]:
+    codec = IBPCodec.fit(rows[:SAMPLE_ROWS])
+    raw = as_bytes(rows)
+    source = Source(ops.encode_rows(codec, raw, align=max(4, codec.unit)), None, codec)
+    table, ids = torch.from_numpy(rows), np.random.default_rng(1).integers(0, len(rows), num_ids)
+    out = np.zeros((num_ids, rows.shape[1]), np.float32)
+    out_bytes, out_table, ids_table = as_bytes(out), torch.from_numpy(out), torch.from_numpy(ids)
+    for number in (1, 2):
+        name = f"{what}, {number} thread{'s' * (number > 1)}"
+        ours = {name: lambda: ops.gather_decode(ids, [source], out_bytes)}
+        raw_gathers: dict[str, Callable[[], object]] = {
+            "torch index_select, raw": lambda: torch.index_select(table, 0, ids_table, out=out_table)
+        }
+        if number == 1:
+            raw_gathers["numpy.take, raw"] = lambda: np.take(rows, ids, axis=0, out=out, mode="clip")
+            raw_gathers["memcpy in order"] = lambda: np.copyto(out, rows[:num_ids])
+        with threads(number):
+            for baseline, run in raw_gathers.items():
+                runs = {**ours, baseline: run}
+                yield from compare(out.nbytes, "bytes", runs, baseline, setting.num_rounds)
+
+
+def measure_encode(setting: Setting) -> Iterator[Row]:
+    """Rows encoded into fresh memory on one thread, beside a copy into fresh memory."""
+    dense = dense_rows(1000 if setting.quick else 200_000)
+    sparse = sparse_rows(100 if setting.quick else 20_000, 1433)
+    with threads(1):
+        for what, rows in {"128 float32": dense, "1433 binary float32": sparse}.items():
+            codec, raw = IBPCodec.fit(rows), as_bytes(rows)
+            runs = {
+                what: lambda c=codec, raw=raw: ops.encode_rows(c, raw, align=8),
+                "copy": lambda raw=raw: raw.copy(),
+            }
+            yield from compare(raw.nbytes, "bytes", runs, "copy", setting.num_rounds)
+
+
+def measure_fit(setting: Setting) -> Iterator[Row]:
+    """A codec fitted on a sample of rows on one thread, beside a copy of the sample."""
+    rows = dense_rows(1000 if setting.quick else SAMPLE_ROWS)
+    with threads(1):
+        for bits in CHUNK_BITS[:3]:
+            runs = {
+                f"128 float32, {bits}-bit chunks": lambda bits=bits: IBPCodec.fit(rows, bits),
+                "copy": lambda: rows.copy(),
+            }
+            yield from compare(rows.nbytes, "bytes", runs, "copy", setting.num_rounds)

@@ -6,11 +6,15 @@ python tests/bench/bench_epoch.py [--nodes 2000000] [--root data] [--batches 20]
 import argparse
 import itertools
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
+from timing import Row, Setting, compare, told
+from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
+from torch_geometric.data import Data
+from torch_geometric.loader import NodeLoader
 from torch_geometric.nn import GraphSAGE as PyGSAGE
 
 from gnn_ibp import FeatureStore, Loader
@@ -21,6 +25,55 @@ from gnn_ibp.train.model import GraphSAGE
 from gnn_ibp.train.normalize import Normalize
 
 FANOUT, BATCH_SIZE, HIDDEN = [15, 10, 5], 1024, 256
+
+
+def measure_epoch(setting: Setting) -> Iterator[Row]:
+    """The first batches of an epoch, beside PyG's GraphSAGE and NodeLoader over Data in memory.
+
+    Both draw by our sampler, PyG's needing pyg-lib or torch-sparse.
+    """
+    num_nodes, num_batches = (2000, 2) if setting.quick else (2_000_000, 10)
+    batch_size, hidden = (16, 16) if setting.quick else (BATCH_SIZE, HIDDEN)
+    ds = prepare(f"synthetic:{num_nodes}", setting.data, say=lambda _: None)
+    sampler, seeds = NeighborSampler(ds.graph, FANOUT), ds.split["train"]
+    loader = Loader(FeatureStore(ds), sampler, seeds, batch_size, shuffle=True, max_batches=num_batches)
+    x = torch.cat(list(ds.feature_file("x").decoded_blocks()))
+    stats = ds.statistics("x")
+    assert stats is not None
+    normalize = Normalize("standard", stats.mean, stats.scale)
+    data = Data(x=(x - torch.from_numpy(stats.mean)) / torch.from_numpy(stats.scale), y=ds.y)
+    data.edge_index = torch.empty(2, 0, dtype=torch.int64)  # the sampler has the graph
+    pyg_loader = NodeLoader(data, sampler, seeds, batch_size=batch_size, shuffle=True)
+    for dropout in (0.0, 0.5):
+        model = GraphSAGE(128, hidden, len(FANOUT), ds.num_classes, dropout, normalize)
+        pyg = PyGSAGE(128, hidden, len(FANOUT), ds.num_classes, dropout=dropout)
+        optimizer = torch.optim.Adam(model.parameters())
+        runs = {
+            f"synthetic:{num_nodes}, dropout {dropout}": lambda m=model, o=optimizer: train_epoch(
+                m, loader, o, number=1, seed=0
+            ).seconds["total"],
+            "PyG's GraphSAGE, Data": lambda pyg=pyg: pyg_seconds(pyg, pyg_loader, num_batches),
+        }
+        yield from compare(
+            num_batches, "batches", runs, "PyG's GraphSAGE, Data", min(3, setting.num_rounds), told
+        )
+
+
+def pyg_seconds(model: nn.Module, loader: NodeLoader, num_batches: int) -> float:
+    """Seconds of training steps on the first batches of PyG's loader."""
+    optimizer = torch.optim.Adam(model.parameters())
+    began = time.perf_counter()
+    for data in itertools.islice(loader, num_batches):
+        scores: Tensor = model(
+            data.x,
+            data.edge_index,
+            num_sampled_nodes_per_hop=data.num_sampled_nodes,
+            num_sampled_edges_per_hop=data.num_sampled_edges,
+        )
+        optimizer.zero_grad()
+        cross_entropy(scores[: data.batch_size], data.y[: data.batch_size]).backward()
+        optimizer.step()
+    return time.perf_counter() - began
 
 
 def main() -> None:

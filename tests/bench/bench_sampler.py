@@ -1,59 +1,42 @@
-"""Edges sampled per second of one thread's CPU time, beside plain random reads of the graph; run by hand.
+"""Edges sampled per second, beside plain random reads of the same edges: lines of tests/bench/bench.py."""
 
-python tests/bench/bench_sampler.py [--nodes 2000000] [--edges 20000000] [--fanout 15,10,5]
-"""
-
-import argparse
-import time
-from collections.abc import Callable
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
+from timing import Row, Setting, compare
 
-from gnn_ibp.graph import build_csc
+from gnn_ibp.graph import Graph
 from gnn_ibp.samplers import NeighborSampler
 
-
-def best_cpu_seconds(run: Callable[[], object], repeats: int = 5) -> float:
-    seconds = []
-    for _ in range(repeats):
-        start = time.thread_time()
-        run()
-        seconds.append(time.thread_time() - start)
-    return min(seconds)
+FANOUT, BATCH_SIZE = [15, 10, 5], 1024
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--nodes", type=int, default=2_000_000)
-    parser.add_argument("--edges", type=int, default=20_000_000)
-    parser.add_argument("--fanout", default="15,10,5")
-    parser.add_argument("--batch-size", type=int, default=1024)
-    parser.add_argument("--batches", type=int, default=10)
-    args = parser.parse_args()
-
+def random_graph(num_nodes: int, degree: int) -> Graph:
+    """Degrees spread around `degree`, neighbors anywhere."""
     rng = np.random.default_rng(0)
-    edges = rng.integers(0, args.nodes, (2, args.edges), dtype=np.int32)
-    start = time.perf_counter()
-    graph = build_csc(edges, args.nodes).graph
-    seconds = time.perf_counter() - start
-    print(f"build_csc      {args.edges / seconds / 1e6:8.1f} M edges/s   ({seconds:.2f} s, all threads)")
-
-    sampler = NeighborSampler(graph, [int(fanout) for fanout in args.fanout.split(",")])
-    seeds = rng.permutation(args.nodes)[: args.batches * args.batch_size].reshape(args.batches, -1)
-    samples = [sampler.sample(batch, batch=i) for i, batch in enumerate(seeds)]
-    num_edges = sum(len(sample.e_id) for sample in samples)
-    num_nodes = sum(len(sample.node_ids) for sample in samples)
-    e_ids = [sample.e_id.numpy() for sample in samples]
-
-    reads = best_cpu_seconds(lambda: [graph.indices[e_id] for e_id in e_ids])
-    sampling = best_cpu_seconds(lambda: [sampler.sample(batch, batch=i) for i, batch in enumerate(seeds)])
-    print(f"one batch      {num_nodes // args.batches} nodes, {num_edges // args.batches} edges")
-    print(f"indices[e_id]  {num_edges / reads / 1e6:8.1f} M edges/s   (the reads alone, NumPy)")
-    per_batch = f"{1e3 * sampling / args.batches:.1f} ms a batch"
-    print(f"sample         {num_edges / sampling / 1e6:8.1f} M edges/s   ({per_batch})")
+    indptr = np.concatenate([[0], np.cumsum(rng.geometric(1 / degree, num_nodes))])
+    return Graph(indptr, rng.integers(0, num_nodes, indptr[-1], dtype=np.int32))
 
 
-if __name__ == "__main__":
-    main()
+def measure_sample(setting: Setting) -> Iterator[Row]:
+    """Batches of 1024 seeds, fanout 15,10,5; on two threads every one draws batches of its own."""
+    num_nodes, num_batches = (5000, 4) if setting.quick else (2_000_000, 12)
+    graph = random_graph(num_nodes, degree=14)
+    sampler = NeighborSampler(graph, FANOUT)
+    rng = np.random.default_rng(1)
+    batches = [rng.choice(num_nodes, BATCH_SIZE, replace=False) for _ in range(num_batches)]
+    reads = [sampler.sample(seeds, batch=at).e_id.numpy() for at, seeds in enumerate(batches)]
+    num_edges = sum(map(len, reads))
+    for number in (1, 2):
+        name = f"{num_nodes:,} nodes, {number} thread{'s' * (number > 1)}"
+        with ThreadPoolExecutor(number) as pool:
+            runs = {
+                name: lambda pool=pool: list(
+                    pool.map(lambda at: sampler.sample(batches[at], batch=at), range(num_batches))
+                ),
+                "indices[e_id], numpy": lambda pool=pool: list(
+                    pool.map(lambda e_ids: graph.indices[e_ids], reads)
+                ),
+            }
+            yield from compare(num_edges, "edges", runs, "indices[e_id], numpy", setting.num_rounds)

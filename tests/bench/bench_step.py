@@ -5,14 +5,19 @@ python tests/bench/bench_step.py [--nodes 2000000] [--degree 14] [--batch 1024] 
 
 import argparse
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 import torch
+from timing import Row, Setting, compare
+from torch import Tensor, nn
+from torch.nn.functional import cross_entropy
 from torch.profiler import ProfilerActivity, profile
+from torch_geometric.nn import SAGEConv
 
 from gnn_ibp.graph import Graph
-from gnn_ibp.sample import Sample
+from gnn_ibp.sample import Layer, Sample
 from gnn_ibp.samplers import NeighborSampler
 from gnn_ibp.train.memory import PeakMemory
 from gnn_ibp.train.model import GraphSAGE
@@ -41,6 +46,53 @@ def best_ms(run: Callable[[], object], repeats: int = 9) -> float:
         run()
         times.append(time.perf_counter() - began)
     return 1e3 * min(times)
+
+
+class PlainSAGE(nn.Module):
+    """The same bipartite model from PyG's layers."""
+
+    def __init__(self, dims: Sequence[int], dropout: float) -> None:
+        super().__init__()
+        self.convs = nn.ModuleList(SAGEConv(a, b) for a, b in pairwise(dims))
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(self, x: Tensor, layers: Sequence[Layer]) -> Tensor:
+        for k, (conv, layer) in enumerate(zip(self.convs, layers, strict=True)):
+            dst = torch.repeat_interleave(layer.indptr.diff(), output_size=len(layer.indices))
+            edges = torch.stack([layer.indices, dst])
+            x = conv((x, x[: layer.num_dst]), edges, size=(len(x), layer.num_dst))
+            if k < len(self.convs) - 1:
+                x = self.dropout(x.relu())
+        return x
+
+
+def train_step(model: nn.Module, y: Tensor, *inputs: object) -> Callable[[], None]:
+    """Forward, backward and Adam on one minibatch."""
+    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+
+    def step() -> None:
+        loss = cross_entropy(model(*inputs), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+    return step
+
+
+def measure_step(setting: Setting) -> Iterator[Row]:
+    """Fanout 15,10,5, three layers of 256, 128 columns; beside PyG's SAGEConv on the same layers."""
+    num_nodes, batch_size, hidden = (2000, 32, 32) if setting.quick else (2_000_000, 1024, 256)
+    sample = draw_sample(num_nodes, 14, batch_size)
+    x, y = torch.randn(len(sample.node_ids), 128), torch.randint(0, NUM_CLASSES, (batch_size,))
+    for dropout in (0.0, 0.5):
+        torch.manual_seed(0)
+        plain = PlainSAGE([128, hidden, hidden, NUM_CLASSES], dropout)
+        model = GraphSAGE(128, hidden, len(FANOUT), NUM_CLASSES, dropout)
+        runs = {
+            f"float32, dropout {dropout}": train_step(model, y, x, sample.layers, [1, 2]),
+            "PyG's SAGEConv": train_step(plain, y, x, sample.layers),
+        }
+        yield from compare(1, "batches", runs, "PyG's SAGEConv", setting.num_rounds)
 
 
 def main() -> None:
