@@ -130,11 +130,16 @@ def draw_splits(num_nodes: int, seed: int) -> dict[str, Ids]:
 
 @dataclass(frozen=True)
 class WordVectorRows:
-    """Features float32 (num_nodes, 128): a column has an offset and a spread, a class a mean of its own."""
+    """Features float32 (num_nodes, num_columns): columns have an offset and a spread, classes a mean."""
 
-    labels: Ids
+    labels: NDArray[Any]
     seed: int
-    row_type = RowType("float32", (NUM_COLUMNS,))
+    num_columns: int = NUM_COLUMNS
+    num_classes: int = NUM_CLASSES
+
+    @property
+    def row_type(self) -> RowType:
+        return RowType("float32", (self.num_columns,))
 
     @property
     def num_rows(self) -> int:
@@ -159,16 +164,16 @@ class WordVectorRows:
 
     def _columns(self) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
         rng = _generator(self.seed, 5)
-        spread = 0.12 + 0.12 * rng.random(NUM_COLUMNS)
-        offset = 0.5 * spread * rng.standard_normal(NUM_COLUMNS)
-        means = offset + SIGNAL * spread * rng.standard_normal((NUM_CLASSES, NUM_COLUMNS))
+        spread = 0.12 + 0.12 * rng.random(self.num_columns)
+        offset = 0.5 * spread * rng.standard_normal(self.num_columns)
+        means = offset + SIGNAL * spread * rng.standard_normal((self.num_classes, self.num_columns))
         return means.astype(np.float32), spread.astype(np.float32)
 
     def _block(
         self, block: int, means: NDArray[np.float32], spread: NDArray[np.float32]
     ) -> NDArray[np.float32]:
         labels = self.labels[block * ROWS_PER_BLOCK : (block + 1) * ROWS_PER_BLOCK]
-        rows = _generator(self.seed, 6, block).standard_normal((len(labels), NUM_COLUMNS), np.float32)
+        rows = _generator(self.seed, 6, block).standard_normal((len(labels), self.num_columns), np.float32)
         rows *= spread
         rows += means[labels]
         return rows

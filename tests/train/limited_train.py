@@ -13,6 +13,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from memory_group import MemoryGroup
+
 from gnn_ibp.budget import parse_bytes, used_memory
 from gnn_ibp.errors import SettingsError
 from gnn_ibp.train.config import config_from_args
@@ -31,29 +33,16 @@ Limit = Callable[[int], None]
 def by_cgroup() -> Limit | None:
     """Moves this process to a cgroup of its own, which counts what is taken from now on."""
     held = used_memory()
-    for line in Path("/proc/self/cgroup").read_text().splitlines():
-        number, controllers, path = line.split(":", 2)
-        if number == "0" and not controllers:
-            mount, name = Path("/sys/fs/cgroup"), "memory.max"
-        elif "memory" in controllers.split(","):
-            mount, name = Path("/sys/fs/cgroup/memory"), "memory.limit_in_bytes"
-        else:
-            continue
-        group = mount / path.lstrip("/") / f"gnn-ibp-test-{os.getpid()}"
-        file = group / name
-        try:
-            group.mkdir()
-        except OSError:
-            continue
-        try:
-            file.write_text(str(1 << 40))
-            (group / "cgroup.procs").write_text(str(os.getpid()))
-        except OSError:
-            group.rmdir()
-            continue
-        print(group, flush=True)
-        return lambda budget: void(file.write_text(str(budget - held + SLACK_BYTES)))
-    return None
+    group = MemoryGroup.make(f"gnn-ibp-test-{os.getpid()}")
+    if group is None:
+        return None
+    try:
+        group.enter()
+    except OSError:
+        group.remove()
+        return None
+    print(group.folder, flush=True)
+    return lambda budget: group.limit(budget - held + SLACK_BYTES)
 
 
 def by_data() -> Limit:
@@ -61,10 +50,6 @@ def by_data() -> Limit:
     _, most = resource.getrlimit(resource.RLIMIT_DATA)
     print("RLIMIT_DATA", flush=True)
     return lambda budget: resource.setrlimit(resource.RLIMIT_DATA, (budget + beside, most))
-
-
-def void(_: object) -> None:
-    pass
 
 
 def data_bytes() -> int:

@@ -17,7 +17,7 @@ from gnn_ibp.train.cli import main
 from gnn_ibp.train.memory_plan import plan_memory
 
 ROOT = Path(__file__).parents[2]
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(ROOT)}
+ENVIRONMENT = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT}/tests/bench"}
 MIB = 1 << 20
 
 
