@@ -95,24 +95,23 @@ def remove_runs(folder: Path) -> None:
 
 
 class _RunWriter:
-    """Fills one buffer with records while the other, partitioned, is on its way to the file."""
+    """Fills one buffer with records while those in another are partitioned and written to the file."""
 
     def __init__(self, runs: EdgeRuns, num_edges: int, num_runs: int) -> None:
         self._plan = plan = runs._plan
         self._journal = runs._journal
         self._size = plan.records.record_bytes
         self._num_edges = self._checkpoint = num_edges
-        self._num_runs = num_runs
         self._filled = 0
-        self._num_records = num_edges * (1 + plan.undirected)
-        self._records = GrowingFile(runs._records_path, self._num_records * self._size)
+        num_records = num_edges * (1 + plan.undirected)
+        self._records = GrowingFile(runs._records_path, num_records * self._size)
         self._index = GrowingFile(runs._index_path, num_runs * 8 * (plan.num_buckets + 1))
         self._thread = ThreadPoolExecutor(1, "write-edges")
         self._writing: Future[None] | None = None
 
     def write(self, edges: EdgeStream) -> None:
         num_bytes = self._plan.run_records * self._size
-        self._filling, self._partitioned = np.empty(num_bytes, np.uint8), np.empty(num_bytes, np.uint8)
+        self._filling, self._full, self._partitioned = (np.empty(num_bytes, np.uint8) for _ in range(3))
         per_edge = 1 + self._plan.undirected
         with progress("partitioning edges", edges.num_edges, "edges") as bar:
             bar.update(self._num_edges)
@@ -124,7 +123,7 @@ class _RunWriter:
                     count = min(room, len(src) - at)
                     self._pack(src[at : at + count], dst[at : at + count])
                     at += count
-                    if count == room:
+                    if count == room and self._num_edges < edges.num_edges:  # the last: see the end first
                         self._flush()
                 bar.update(len(src))
         check_end(edges, self._num_edges)
@@ -141,23 +140,21 @@ class _RunWriter:
     def _flush(self) -> None:
         """Sends what the buffer holds on its way, once what was sent before has arrived."""
         self._wait()
-        num_bytes = self._filled * self._size
-        starts = np.empty(self._plan.num_buckets + 1, np.int64)
-        self._plan.records.partition(
-            self._filling[:num_bytes], self._plan.shift, self._partitioned[:num_bytes], starts
-        )
-        starts += self._num_records
-        self._num_records += self._filled
-        self._num_runs += 1
-        self._filled = 0
+        self._filling, self._full = self._full, self._filling
         due = self._num_edges - self._checkpoint >= CHECKPOINT_EDGES
         if due:
             self._checkpoint = self._num_edges
-        self._writing = self._thread.submit(self._append, num_bytes, starts, self._num_edges if due else None)
+        records = self._full[: self._filled * self._size]
+        self._filled = 0
+        self._writing = self._thread.submit(self._append, records, self._num_edges if due else None)
 
-    def _append(self, num_bytes: int, starts: Ids, num_edges: int | None) -> None:
+    def _append(self, records: Bytes, num_edges: int | None) -> None:
         """Writes a run; where `num_edges` is given it is on the disk then, and noted in the journal."""
-        self._records.write(self._partitioned[:num_bytes])
+        starts = np.empty(self._plan.num_buckets + 1, np.int64)
+        partitioned = self._partitioned[: len(records)]
+        self._plan.records.partition(records, self._plan.shift, partitioned, starts)
+        starts += self._records.num_bytes // self._size
+        self._records.write(partitioned)
         self._index.write(starts)
         if num_edges is not None:
             self._records.sync()

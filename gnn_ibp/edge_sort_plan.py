@@ -9,8 +9,11 @@ STREAM_BYTES = 64 << 20
 """For the blocks of an edge stream, and what it needs to read them."""
 
 MIN_RECORDS = 1 << 20
-MAX_RUN_RECORDS, MAX_LOAD_RECORDS = 1 << 26, 1 << 25
-"""Larger buffers gain nothing."""
+MAX_RUN_RECORDS, MAX_LOAD_RECORDS = 1 << 24, 1 << 24
+"""Larger buffers gain nothing; smaller ones overlap better, but the pieces that are read get shorter."""
+
+RUN_BUFFERS = 3
+"""One is filled, one partitioned, one written."""
 
 MAX_BUCKETS = 1 << 12
 BUCKET_RECORDS = 1 << 16
@@ -65,7 +68,7 @@ class EdgeSortPlan:
 
     @property
     def run_records(self) -> int:
-        records = self._free_bytes // (2 * self.records.record_bytes)
+        records = self._free_bytes // (RUN_BUFFERS * self.records.record_bytes)
         return max(2, min(records, MAX_RUN_RECORDS, self.num_records))
 
     @property
@@ -88,7 +91,7 @@ class EdgeSortPlan:
         """The least `memory_bytes` that will do."""
         records = min(MIN_RECORDS, max(2, self.num_records))
         load = records * self._load_record_bytes + self._bucket_bytes
-        return STREAM_BYTES + max(load, 2 * records * self.records.record_bytes)
+        return STREAM_BYTES + max(load, RUN_BUFFERS * records * self.records.record_bytes)
 
     @property
     def _free_bytes(self) -> int:
@@ -96,9 +99,9 @@ class EdgeSortPlan:
 
     @property
     def _load_record_bytes(self) -> int:
-        """Two buffers to read into, what is sorted, sources, positions, and a count for each node."""
+        """Two buffers to read into, what is sorted; twice sources, positions, and a count for each node."""
         records = self.records
-        return 2 * records.record_bytes + records.tail_bytes + self.index_bytes + 8 * self.ranked + 8
+        return 2 * records.record_bytes + records.tail_bytes + 2 * (self.index_bytes + 8 * self.ranked + 8)
 
     @property
     def _bucket_bytes(self) -> int:

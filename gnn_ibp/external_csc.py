@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -146,41 +146,68 @@ class _Output:
             array.close()
 
 
+class _Sorted(NamedTuple):
+    """What comes out of a sort: sources, and where they stood."""
+
+    indices: Any
+    perm: Ids | None
+
+    def first(self, count: int) -> "_Sorted":
+        return _Sorted(self.indices[:count], None if self.perm is None else self.perm[:count])
+
+
 class _Sort:
-    """Loads and sorts group after group, the next being read while one is sorted."""
+    """Sorts group after group; the next one is read, and the last one written, meanwhile."""
 
     def __init__(self, runs: EdgeRuns, plan: EdgeSortPlan, output: _Output) -> None:
         self._runs, self._plan, self._output = runs, plan, output
         records, size = plan.records, plan.load_records
         self._buffers = [np.empty(size * records.record_bytes, np.uint8) for _ in range(2)]
         self._scratch = np.empty(size * records.tail_bytes, np.uint8)
-        self._indices: Any = np.empty(size, np.int32 if plan.index_bytes == 4 else np.int64)
-        self._perm = np.empty(size, np.int64) if plan.ranked else None
+        self._rooms = [self._room(size) for _ in range(2)]
+
+    def _room(self, size: int) -> _Sorted:
+        indices: Any = np.empty(size, np.int32 if self._plan.index_bytes == 4 else np.int64)
+        return _Sorted(indices, np.empty(size, np.int64) if self._plan.ranked else None)
 
     def run(self) -> None:
         totals = self._runs.totals()
         groups = list(self._groups(totals))
         with (
-            ThreadPoolExecutor(1, "read-edges") as thread,
+            ThreadPoolExecutor(1, "read-edges") as reader,
+            ThreadPoolExecutor(1, "write-edges") as writer,
             progress("sorting edges", int(totals.sum()), "edges") as bar,
         ):
             bar.update(int(totals[: self._output.bucket].sum()))
             loading: list[Future[Ids] | None] = [None, None]
+            writing: list[Future[None]] = []
             for i, group in enumerate(groups):
                 for ahead in groups[i : i + 2]:  # this one, at the start, and the next
-                    turn = ahead is not group
-                    slot = (i + turn) % 2
+                    slot = (i + (ahead is not group)) % 2
                     if loading[slot] is None and ahead.num_records <= self._plan.load_records:
                         buffer = self._buffers[slot]
-                        loading[slot] = thread.submit(self._runs.load, ahead.first, ahead.last, buffer)
+                        loading[slot] = reader.submit(self._runs.load, ahead.first, ahead.last, buffer)
                 loaded, loading[i % 2] = loading[i % 2], None
-                counts = np.zeros((group.last - group.first) << self._plan.shift, np.int64)
                 if loaded:
-                    self._sort(self._buffers[i % 2], loaded.result(), group.first, counts)
+                    starts = loaded.result()
+                    _finish(writing, 1)  # one may be under way, from the other room
+                    room, counts = self._rooms[i % 2], self._no_counts(group)
+                    found = self._sort(self._buffers[i % 2], starts, group.first, room, counts)
+                    writing.append(writer.submit(self._write, group, found, counts))
                 else:
+                    _finish(writing, 0)
+                    counts = self._no_counts(group)
                     self._sort_in_parts(group, self._buffers[i % 2], counts)
-                self._output.end_group(group, counts)
+                    self._output.end_group(group, counts)
                 bar.update(group.num_records)
+            _finish(writing, 0)
+
+    def _write(self, group: _Group, found: _Sorted, counts: Ids) -> None:
+        self._output.append(*found)
+        self._output.end_group(group, counts)
+
+    def _no_counts(self, group: _Group) -> Ids:
+        return np.zeros((group.last - group.first) << self._plan.shift, np.int64)
 
     def _groups(self, totals: Ids) -> Iterator[_Group]:
         """As many buckets as fit; one that does not fit is a group of its own."""
@@ -192,7 +219,8 @@ class _Sort:
             yield _Group(first, last, int(ends[last - first - 1]))
             first = last
 
-    def _sort(self, records: Bytes, starts: Ids, first_bucket: int, counts: Ids) -> None:
+    def _sort(self, records: Bytes, starts: Ids, first_bucket: int, room: _Sorted, counts: Ids) -> _Sorted:
+        """Sorts buckets into `room`; returns what of it is filled."""
         plan = self._plan
         kept = plan.records.sort(
             records,
@@ -201,11 +229,11 @@ class _Sort:
             plan.shift,
             plan.dedup,
             self._scratch,
-            self._indices,
-            self._perm,
+            room.indices,
+            room.perm,
             counts,
         )
-        self._output.append(self._indices[:kept], None if self._perm is None else self._perm[:kept])
+        return room.first(kept)
 
     def _sort_in_parts(self, group: _Group, buffer: Bytes, counts: Ids) -> None:
         """A bucket that does not fit into memory, by smaller ranges of ends; it is read for every one."""
@@ -222,7 +250,7 @@ class _Sort:
                 found = part.select(records)
                 selected[at : at + len(found)] = found
                 at += len(found)
-            self._sort(buffer, np.array([0, at]), group.first, counts)
+            self._output.append(*self._sort(buffer, np.array([0, at]), group.first, self._rooms[0], counts))
 
     def _parts(self, bucket: int, box: _Box) -> Iterator[_Box]:
         """The box in parts that fit, ascending; one of edges with the same ends may not."""
@@ -252,13 +280,19 @@ class _Sort:
             equal = iter([_first_of(equal, self._plan.ranked)])
         for records in equal:
             perm = (records["rank"] & _RANK).astype(np.int64) if self._plan.ranked else None
-            self._output.append(records["src"].astype(self._indices.dtype), perm)
+            self._output.append(records["src"].astype(self._rooms[0].indices.dtype), perm)
             counts[box.first_dst - (group.first << self._plan.shift)] += len(records)
 
     def _records(self, bucket: int) -> Iterator[NDArray[Any]]:
         size = max(1, min(1 << 16, self._plan.load_records))
         for piece in self._runs.pieces(bucket, size):
             yield piece.view(self._plan.records.dtype)
+
+
+def _finish(writing: list[Future[None]], leave: int) -> None:
+    """Waits for what is being written, oldest first, until no more than `leave` are."""
+    while len(writing) > leave:
+        writing.pop(0).result()
 
 
 def _first_of(equal: Iterator[NDArray[Any]], ranked: bool) -> NDArray[Any]:

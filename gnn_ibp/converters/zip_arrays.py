@@ -13,6 +13,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from gnn_ibp.converters.crc32 import joined_crc32
 from gnn_ibp.disk_file import DiskFile
 from gnn_ibp.errors import FormatError
 
@@ -23,7 +24,7 @@ _SUFFIX = ".npy"
 _ENCRYPTED = 1
 _LOCAL_HEADER = struct.Struct("<4s22xHH")
 _LOCAL_SIGNATURE = b"PK\3\4"
-_SKIP_BYTES = 1 << 18
+_DROPPED_BYTES = 1 << 18
 
 
 class ZipArrays:
@@ -119,16 +120,30 @@ class ZipArray:
 
     def skip_values(self, count: int) -> None:
         """Goes on behind the next `count` values; what is compressed has to be read for it."""
-        num_bytes = count * self.dtype.itemsize
-        if isinstance(self._stream, StoredMember):
-            self._stream.skip(num_bytes)
-            self._left -= num_bytes
+        if not isinstance(self._stream, StoredMember):
+            self.drop_values(count)
             return
-        piece = np.empty(min(num_bytes, _SKIP_BYTES), np.uint8)
+        num_bytes = count * self.dtype.itemsize
+        self._stream.skip(num_bytes)
+        self._left -= num_bytes
+
+    def drop_values(self, count: int) -> None:
+        """Reads the next `count` values, for the sake of the checksum."""
+        num_bytes = count * self.dtype.itemsize
+        piece = np.empty(min(num_bytes, _DROPPED_BYTES), np.uint8)
         while num_bytes:
             step = min(num_bytes, len(piece))
             self._fill(piece[:step])
             num_bytes -= step
+
+    def check_with(self, rest: "ZipArray") -> None:
+        """Compares the zip's checksum where this one was read up to where the other began, after a skip.
+
+        Both are the same array, and the other was read to its end. What is compressed is compared there.
+        """
+        if isinstance(self._stream, StoredMember):
+            with _as_format_error(self.where):
+                self._stream.check_with(rest._stream)
 
     def take_scalar(self) -> NDArray[Any]:
         """The value of an array without dimensions."""
@@ -152,17 +167,19 @@ class ZipArray:
 
 
 class StoredMember:
-    """The bytes of a member that is not compressed. Its checksum is compared where none are skipped."""
+    """The bytes of a member that is not compressed.
+
+    Its checksum is compared at its end where none are skipped, else by `check_with`.
+    """
 
     def __init__(self, file: DiskFile, info: zipfile.ZipInfo) -> None:
-        self._file, self._num_bytes, self._crc = file, info.file_size, 0
-        self._wanted_crc: int | None = info.CRC
+        self._file, self._num_bytes, self._wanted_crc = file, info.file_size, info.CRC
         header = file.read(info.header_offset, _LOCAL_HEADER.size).tobytes()
         signature, name_bytes, extra_bytes = _LOCAL_HEADER.unpack(header)
         if signature != _LOCAL_SIGNATURE or info.compress_size != info.file_size:
             raise zipfile.BadZipFile("its header in the zip is damaged")
         self._begin = info.header_offset + len(header) + name_bytes + extra_bytes
-        self._at = 0
+        self._at = self._crc = self._crc_from = 0  # of what is read since the last skip
 
     def tell(self) -> int:
         """Bytes that were read or skipped."""
@@ -170,8 +187,9 @@ class StoredMember:
 
     def skip(self, num_bytes: int) -> None:
         """Goes on `num_bytes` further on."""
-        self._at += num_bytes
-        self._wanted_crc = None if num_bytes else self._wanted_crc
+        if num_bytes:
+            self._at += num_bytes
+            self._crc, self._crc_from = 0, self._at
 
     def read(self, num_bytes: int) -> bytes:
         """The next bytes, fewer at the end."""
@@ -186,11 +204,19 @@ class StoredMember:
             return 0
         self._file.read_into(self._begin + self._at, np.frombuffer(view[:count], np.uint8))
         self._at += count
-        if self._wanted_crc is not None:
-            self._crc = zlib.crc32(view[:count], self._crc)
-            if self._at == self._num_bytes and self._crc != self._wanted_crc:
-                raise zipfile.BadZipFile("its checksum is another than the zip's")
+        self._crc = zlib.crc32(view[:count], self._crc)
+        if self._at == self._num_bytes and not self._crc_from:
+            self._check(self._crc)
         return count
+
+    def check_with(self, rest: "StoredMember") -> None:
+        """BadZipFile where this one, up to where `rest` began, and `rest` have another checksum."""
+        assert not self._crc_from and self._at == rest._crc_from and rest._at == rest._num_bytes
+        self._check(joined_crc32(self._crc, rest._crc, rest._at - rest._crc_from))
+
+    def _check(self, crc: int) -> None:
+        if crc != self._wanted_crc:
+            raise zipfile.BadZipFile("its checksum is another than the zip's")
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ import numpy as np
 
 from gnn_ibp.converters.inverse_edges import with_inverse
 from gnn_ibp.converters.read_ahead import read_ahead
-from gnn_ibp.converters.zip_arrays import ZipArrays
+from gnn_ibp.converters.zip_arrays import ZipArray, ZipArrays
 from gnn_ibp.edge_stream import BLOCK_EDGES, Ends
 from gnn_ibp.errors import FormatError
 
@@ -19,7 +19,7 @@ class ZipEdges:
     """The member `name`; with `add_inverse` each edge is followed by its reverse.
 
     Two readers go through the member side by side, one for each row, each in a thread. FormatError for
-    another shape or dtype.
+    another shape or dtype, and at the end for another checksum than the zip's.
     """
 
     arrays: ZipArrays
@@ -53,13 +53,18 @@ class ZipEdges:
         return with_inverse(self._given(first // 2), bool(first % 2))
 
     def _given(self, first: int) -> Iterator[tuple[Ends, Ends]]:
-        src, dst = (read_ahead(self._ends(row, first)) for row in (0, 1))
-        return zip(src, dst, strict=True)
+        if not self.num_given:
+            return
+        sources, targets = self.arrays.open(self.name), self.arrays.open(self.name)
+        targets.skip_values(self.num_given)
+        yield from zip(
+            read_ahead(self._ends(sources, first)), read_ahead(self._ends(targets, first)), strict=True
+        )
+        sources.check_with(targets)
 
-    def _ends(self, row: int, first: int) -> Iterator[Ends]:
-        """The ends in one row of the array, from edge `first` on."""
-        array = self.arrays.open(self.name)
-        array.skip_values(row * self.num_given + first)
+    def _ends(self, row: ZipArray, first: int) -> Iterator[Ends]:
+        """The ends in the row of the array that comes next, from edge `first` on."""
+        row.drop_values(first)
         step = BLOCK_EDGES // (1 + self.add_inverse)
         for at in range(first, self.num_given, step):
-            yield array.take_values(min(step, self.num_given - at))
+            yield row.take_values(min(step, self.num_given - at))

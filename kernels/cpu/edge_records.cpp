@@ -2,10 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstring>
-#include <tuple>
 #include <vector>
 
+#include "cpu/sort_tails.h"
 #include "cpu/thread_pool.h"
 
 namespace gnn_ibp {
@@ -22,38 +23,11 @@ RankedRecord<Word> make_record(Word src, Word dst, uint64_t rank, RankedRecord<W
   return {src, dst, rank};
 }
 
-template <class Word>
-Tail<EdgeRecord<Word>> tail_of(const EdgeRecord<Word>& record) {
-  return {record.src};
-}
-template <class Word>
-Tail<RankedRecord<Word>> tail_of(const RankedRecord<Word>& record) {
-  return {record.src, record.rank};
-}
-
-template <class Word>
-bool operator<(const Tail<EdgeRecord<Word>>& a, const Tail<EdgeRecord<Word>>& b) {
-  return a.src < b.src;
-}
-template <class Word>
-bool operator<(const Tail<RankedRecord<Word>>& a, const Tail<RankedRecord<Word>>& b) {
-  return std::tie(a.src, a.rank) < std::tie(b.src, b.rank);
-}
-
-template <class Word>
-int64_t position_of(const Tail<EdgeRecord<Word>>&) {
-  return 0;
-}
-template <class Word>
-int64_t position_of(const Tail<RankedRecord<Word>>& tail) {
-  return static_cast<int64_t>(tail.rank & ~kReverse);
-}
-
-// Sorts one bucket: by destination through counting, the edges of each destination by comparing.
+// Sorts one bucket: by destination through counting, the edges of each destination by `sort_tails`.
 template <class Record, class Index>
 int64_t sort_bucket(const Record* records, int64_t num_records, int64_t first_node, int64_t num_nodes,
                     bool dedup, Tail<Record>* tails, Index* indices, int64_t* perm, int64_t* counts) {
-  std::vector<int64_t> starts(num_nodes + 2, 0);  // [v + 2] counts, [v + 1] then tells where v's next goes
+  std::vector<uint32_t> starts(num_nodes + 2, 0);  // [v + 2] counts, [v + 1] then tells where v's next goes
   const auto node_of = [&](const Record& record) { return static_cast<int64_t>(record.dst) - first_node; };
   for (int64_t i = 0; i < num_records; ++i) ++starts[node_of(records[i]) + 2];
   for (int64_t v = 0; v < num_nodes; ++v) starts[v + 2] += starts[v + 1];
@@ -61,19 +35,54 @@ int64_t sort_bucket(const Record* records, int64_t num_records, int64_t first_no
 
   int64_t num_kept = 0;
   for (int64_t v = 0; v < num_nodes; ++v) {
-    Tail<Record>* const begin = tails + starts[v];
-    Tail<Record>* end = tails + starts[v + 1];
-    if (begin == end) continue;
-    std::sort(begin, end, [](const auto& a, const auto& b) { return a < b; });
-    if (dedup) end = std::unique(begin, end, [](const auto& a, const auto& b) { return a.src == b.src; });
-    counts[v] += end - begin;
-    for (const Tail<Record>* tail = begin; tail < end; ++tail, ++num_kept) {
-      indices[num_kept] = static_cast<Index>(tail->src);
-      if (perm) perm[num_kept] = position_of(*tail);
-    }
+    const int64_t kept = sort_tails(tails + starts[v], starts[v + 1] - starts[v], dedup, indices + num_kept,
+                                    perm ? perm + num_kept : nullptr);
+    counts[v] += kept;
+    num_kept += kept;
   }
   return num_kept;
 }
+
+// Collects the records of a bucket until they fill a cache line, which is then written at once: memory is
+// touched once for many records, and fewer pages are in use at a time.
+template <class Record>
+class LineWriter {
+  static constexpr int64_t kPerLine = std::bit_floor(64 / sizeof(Record));
+  struct alignas(64) Line {
+    Record records[kPerLine];
+  };
+
+ public:
+  // next[b]: where in `out` the next record of bucket b goes.
+  LineWriter(const std::vector<int64_t>& next, Record* out)
+      : lines_(next.size()), first_(next), next_(next), out_(out) {}
+
+  void put(int64_t bucket, const Record& record) {
+    const int64_t at = next_[bucket]++;
+    lines_[bucket].records[at % kPerLine] = record;
+    if (at % kPerLine == kPerLine - 1) flush(bucket, at + 1 - kPerLine, at + 1);
+  }
+
+  void finish() {
+    for (size_t bucket = 0; bucket < next_.size(); ++bucket)
+      flush(bucket, next_[bucket] / kPerLine * kPerLine, next_[bucket]);
+  }
+
+ private:
+  void flush(int64_t bucket, int64_t line, int64_t end) {
+    const Record* records = lines_[bucket].records;
+    if (line >= first_[bucket] && end == line + kPerLine) {
+      std::memcpy(out_ + line, records, sizeof(Line::records));
+    } else {
+      for (int64_t at = std::max(line, first_[bucket]); at < end; ++at) out_[at] = records[at - line];
+    }
+  }
+
+  std::vector<Line> lines_;
+  const std::vector<int64_t> first_;
+  std::vector<int64_t> next_;
+  Record* const out_;
+};
 
 }  // namespace
 
@@ -133,8 +142,9 @@ void partition_records(const Record* records, int64_t num_records, int shift, in
   }
   starts[num_buckets] = total;
   parallel_for(num_pieces, 1, [&](int64_t piece, int64_t) {
-    int64_t* at = next[piece].data();
-    for_each_in(piece, [&](const Record& record) { out[at[record.dst >> shift]++] = record; });
+    LineWriter<Record> writer(next[piece], out);
+    for_each_in(piece, [&](const Record& record) { writer.put(record.dst >> shift, record); });
+    writer.finish();
   });
 }
 

@@ -5,36 +5,9 @@
 #include <cstdint>
 
 #include "cpu/csc.h"
+#include "cpu/edge_record.h"
 
 namespace gnn_ibp {
-
-// What is kept of an edge. Word is uint32_t where node ids fit, else uint64_t.
-template <class Word>
-struct EdgeRecord {
-  Word src, dst;
-};
-
-// The same with its rank: its position in the edge list, with `kReverse` set where it is the reverse of that
-// edge. Among edges with the same ends the lowest rank is kept.
-constexpr uint64_t kReverse = uint64_t{1} << 63;
-template <class Word>
-struct RankedRecord {
-  Word src, dst;
-  uint64_t rank;
-};
-
-// What is left of a record when its destination is known: that is what gets sorted.
-template <class Record>
-struct Tail;
-template <class Word>
-struct Tail<EdgeRecord<Word>> {
-  Word src;
-};
-template <class Word>
-struct Tail<RankedRecord<Word>> {
-  Word src;
-  uint64_t rank;
-};
 
 // Packs edges, the first of which has the position `first`, into out (num_edges or, undirected, twice as
 // many; a reverse edge follows the given one). Returns the index of the first edge that names a node outside

@@ -387,6 +387,23 @@ def test_an_npz_file_that_is_missing_cut_or_damaged_is_named(
         parts_of(PAPERS, tmp_path)
 
 
+@pytest.mark.parametrize("first", [0, 4999])
+@pytest.mark.parametrize("at", [200, -1])
+def test_a_bit_that_flipped_in_either_row_of_the_edges_is_named(tmp_path: Path, at: int, first: int) -> None:
+    graph = SmallGraph(num_edges=5000)
+    path = write_raw_folder(tmp_path, PAPERS, graph, compress=False) / "raw" / "data.npz"
+    content = bytearray(path.read_bytes())
+    begin = content.index(npy(graph.edge_index))
+    parts = parts_of(PAPERS, tmp_path)
+    np.testing.assert_array_equal(edges_of(parts, first), graph.edge_index[:, first:])
+    content[begin + (at if at > 0 else len(npy(graph.edge_index)) - 8)] ^= 1
+    path.write_bytes(content)
+    with pytest.raises(
+        FormatError, match=r"data\.npz: edge_index\.npy cannot be read: its checksum is another"
+    ):
+        edges_of(parts_of(PAPERS, tmp_path), first)
+
+
 def test_a_label_file_without_its_member_is_named(tmp_path: Path) -> None:
     path = write_raw_folder(tmp_path, PAPERS, SmallGraph()) / "raw" / "node-label.npz"
     replace_members(path, {"node_label": None, "label": np.zeros(60)})
