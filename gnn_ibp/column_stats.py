@@ -1,5 +1,6 @@
 """Mean and scale of each column of float rows, accumulated while the rows go by."""
 
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -45,7 +46,7 @@ class ColumnStats:
 
     def state(self) -> dict[str, Any]:
         """Everything that was added so far, for `go_on`."""
-        return {name: getattr(self, name) for name in _STATE}
+        return {name: copy(getattr(self, name)) for name in _STATE}
 
     def go_on(self, state: dict[str, Any]) -> None:
         """Takes what another one of this shape had added as added."""

@@ -1,8 +1,10 @@
 """A stream of rows becomes a feature file of a data set, over several lives of the program if need be."""
 
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 from gnn_ibp.codec import IBPCodec, codec_from_params
 from gnn_ibp.column_stats import ColumnStats
@@ -16,7 +18,9 @@ from gnn_ibp.progress import progress
 from gnn_ibp.row_stream import Rows, RowStream
 
 CHECKPOINT_BYTES = 256 << 20
-"""Raw rows that may have to be encoded again after a kill."""
+"""About so many raw rows, twice, may have to be encoded again after a kill."""
+
+_BLOCKS_PENDING = 2
 
 
 class FeatureConversion:
@@ -67,24 +71,34 @@ class FeatureConversion:
         return info
 
     def _write_rows(self, writer: FeatureFileWriter, stats: ColumnStats | None, params: bytes) -> None:
-        """Encodes and counts a block while the next one is read."""
-        since, pending = 0, list[Future[None]]()
-        with ThreadPoolExecutor(2, f"encode-{self._name}") as threads:
+        """Encodes and counts blocks while the next ones are read and earlier ones brought to the disk."""
+        since, noting = 0, Future[None]()
+        noting.set_result(None)
+        pending = deque[list[Future[None]]]()  # of each block
+        with (
+            ThreadPoolExecutor(1, f"encode-{self._name}") as encoder,
+            ThreadPoolExecutor(1, f"count-{self._name}") as counter,
+            ThreadPoolExecutor(1, f"sync-{self._name}") as syncer,
+        ):
             for block in self._blocks(writer.num_rows):
-                for job in pending:
-                    job.result()
                 if since >= CHECKPOINT_BYTES:
-                    state = stats.state() if stats else None
-                    self._journal.put(
-                        self._stage, codec=params.hex(), writer=writer.checkpoint(), stats=state
-                    )
+                    _finish(pending, 0)
+                    noting.result()
+                    state = {"writer": writer.state(), "stats": stats.state() if stats else None}
+                    noting = syncer.submit(self._note, writer, {"codec": params.hex(), **state})
                     since = 0
                 since += len(block) * self._rows.row_type.row_bytes
-                pending = [threads.submit(writer.append, block)]
+                pending.append([encoder.submit(writer.append, block)])
                 if stats:
-                    pending.append(threads.submit(stats.add, block))
-            for job in pending:
-                job.result()
+                    pending[-1].append(counter.submit(stats.add, block))
+                _finish(pending, _BLOCKS_PENDING)
+            _finish(pending, 0)
+            noting.result()
+
+    def _note(self, writer: FeatureFileWriter, state: dict[str, Any]) -> None:
+        """Notes a state, once what it tells of is on the disk."""
+        writer.sync()
+        self._journal.put(self._stage, **state)
 
     def _fit(self) -> IBPCodec:
         settings = self._settings
@@ -118,3 +132,10 @@ class FeatureConversion:
             statistics=stats.result() if stats else None,
             fingerprint=header.fingerprint,
         )
+
+
+def _finish(pending: deque[list[Future[None]]], leave: int) -> None:
+    """Waits for the oldest blocks until no more than `leave` are pending."""
+    while len(pending) > leave:
+        for job in pending.popleft():
+            job.result()

@@ -49,7 +49,7 @@ class FeatureFileWriter:
     nothing. `align` is that of the condensed layout, by default the smallest: 4, or the codec's unit.
     With `work`, a folder, it is written over several lives of the program: it stands under its name from the
     start, unfinished as a file without magic, and stays after an error; its index lies in `work` meanwhile.
-    state: what `checkpoint` gave; rows go on behind those that were there then.
+    state: what `state` gave; rows go on behind those that were there then.
     Raises ValueError for another layout, alignment, or a codec for rows of another length.
     """
 
@@ -102,17 +102,20 @@ class FeatureFileWriter:
         self._sums.go_on(state["sums"], parts.rows(len(state["sums"]) * self._block_bytes))
         return parts
 
-    def checkpoint(self) -> State:
-        """Brings the rows so far to the disk; returns what goes on from here. Of a file with `work` only."""
-        assert isinstance(self._file, GrowingParts)
-        self._file.sync()
+    def state(self) -> State:
+        """What goes on from here; good once `sync` has returned. Of a file with `work` only."""
         return {
             "num_rows": self._num_rows,
             "num_encoded": self._num_encoded,
             "rows_bytes": self._rows_bytes,
-            "waiting": self._waiting[: self._num_waiting],
+            "waiting": self._waiting[: self._num_waiting].copy(),
             "sums": self._sums.so_far(),
         }
+
+    def sync(self) -> None:
+        """Brings to the disk what was added before; rows may be added meanwhile."""
+        assert isinstance(self._file, GrowingParts)
+        self._file.sync()
 
     @property
     def num_rows(self) -> int:

@@ -1,5 +1,6 @@
 """GrowingFile: a file written from front to back over several lives of the program."""
 
+import contextlib
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,7 +15,7 @@ from gnn_ibp.errors import FormatError
 from gnn_ibp.npy import npy_header
 from gnn_ibp.rows import Bytes
 
-READ_BYTES = 4 << 20
+READ_BYTES, WRITE_BYTES = 4 << 20, 8 << 20
 
 
 class GrowingFile:
@@ -35,10 +36,24 @@ class GrowingFile:
         sync_folder(path.parent)
         self._file.truncate(num_bytes)
         self._file.seek(num_bytes)
+        self._leaving = num_bytes
 
     def write(self, data: bytes | NDArray[Any]) -> None:
         """Appends bytes, or those of a contiguous array."""
         self._file.write(data if isinstance(data, bytes) else data.data)
+        if self._file.tell() - self._leaving >= WRITE_BYTES:
+            self._leave()
+
+    def _leave(self) -> None:
+        """Has the system write what is new in the background, so that `sync` has little to wait for.
+
+        That is the first thing it does for pages that are said to be of no use; those it holds on to until
+        they are written are not given up.
+        """
+        self._file.flush()
+        begin, self._leaving = self._leaving, self._file.tell()
+        with contextlib.suppress(OSError):
+            os.posix_fadvise(self._file.fileno(), begin, self._leaving - begin, os.POSIX_FADV_DONTNEED)
 
     def overwrite_start(self, data: bytes) -> None:
         """Replaces the first bytes of the file."""
