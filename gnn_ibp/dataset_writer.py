@@ -23,13 +23,18 @@ from gnn_ibp.feature_writer import FeatureFileWriter
 from gnn_ibp.labels import checked_num_classes, checked_splits, label_blocks
 from gnn_ibp.npy import read_npy, write_npy, write_npy_blocks
 from gnn_ibp.progress import Say
+from gnn_ibp.report import stage_lines
 from gnn_ibp.row_stream import RowStream, TakenRows
+from gnn_ibp.stages import Stages
 from gnn_ibp.topology_writer import TopologyWriter, permuted_blocks
 from gnn_ibp.version import __version__
 
 _ATTRIBUTE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 Ids = NDArray[np.int64]
+
+TOLD_FROM_S = 1.0
+"""Conversions that take so long tell at their end how long each stage took."""
 
 
 def write_dataset(
@@ -66,8 +71,12 @@ def write_dataset(
     with ConversionFolder(out, _identity(parts, settings), say) as folder:
         disk = need.check_disk(out.parent, folder.num_bytes)
         say(f"converting {parts.name} into {out}: {disk}")
-        _Conversion(parts, settings, folder, need).run()
+        stages = Stages()
+        _Conversion(parts, settings, folder, need, stages).run()
         folder.finish()
+        if stages.elapsed_s >= TOLD_FROM_S:
+            for line in stage_lines(stages.done):
+                say(line)
     return out
 
 
@@ -110,8 +119,9 @@ class _Conversion:
         settings: ConversionSettings,
         folder: ConversionFolder,
         need: ConversionNeed,
+        stages: Stages,
     ) -> None:
-        self._parts, self._settings, self._need = parts, settings, need
+        self._parts, self._settings, self._need, self._stages = parts, settings, need, stages
         self._folder, self._work, self._journal = folder.data, folder.work, folder.journal
         self._features: dict[str, FeatureInfo] = {}
         self._arrays: dict[str, ArrayInfo] = {}
@@ -176,7 +186,7 @@ class _Conversion:
         ):
             _check_count(name, count, EDGE, parts.num_edges)
         plan = self._need.sort_plan(num_nodes)
-        writer = TopologyWriter(parts, self._folder, self._work, self._journal)
+        writer = TopologyWriter(parts, self._folder, self._work, self._journal, self._stages)
         num_edges, perm = writer.write(num_nodes, self._settings, plan)
         for name, array in parts.edge_arrays.items():
             self._write_array(EDGE, name, array, num_edges, perm)
@@ -197,8 +207,10 @@ class _Conversion:
     def _write_feature(self, kind: str, name: str, rows: RowStream, num_rows: int | None) -> int:
         """Writes a feature file; returns the number of its rows, `num_rows` where that is known."""
         settings = replace(self._settings, chunk_bits=self._chunk_bits(rows))
-        work, journal = self._work, self._journal
-        info = FeatureConversion(kind, name, rows, settings, self._folder, work, journal).run()
+        conversion = FeatureConversion(
+            kind, name, rows, settings, self._folder, self._work, self._journal, self._stages
+        )
+        info = conversion.run()
         _check_count(name, info.num_rows, kind, info.num_rows if num_rows is None else num_rows)
         self._features[name] = info
         return info.num_rows
@@ -216,6 +228,9 @@ class _Conversion:
     ) -> None:
         parts, settings = self._parts, self._settings
         names = sorted(path.name for path in self._folder.iterdir() if path.name != NAME)
+        with self._stages.measure("checksums") as stage:
+            files = {name: file_info(self._folder / name, f"checksum of {name}") for name in names}
+            stage.num_bytes = sum(file.num_bytes for file in files.values())
         meta = Meta(
             name=parts.name,
             program=f"gnn_ibp {__version__}",
@@ -233,7 +248,7 @@ class _Conversion:
             features=self._features,
             arrays=self._arrays,
             names=parts.names,
-            files={name: file_info(self._folder / name, f"checksum of {name}") for name in names},
+            files=files,
         )
         with NewFile(self._folder / NAME) as file:
             file.write(meta.to_json())

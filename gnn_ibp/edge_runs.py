@@ -16,6 +16,7 @@ from gnn_ibp.growing_file import GrowingFile
 from gnn_ibp.journal import Journal
 from gnn_ibp.progress import progress
 from gnn_ibp.rows import Bytes
+from gnn_ibp.stages import Stages
 
 Ids = NDArray[np.int64]
 
@@ -40,12 +41,17 @@ class EdgeRuns:
         self._records_path, self._index_path = folder / _RECORDS, folder / _INDEX
         self._journal = journal
 
-    def write(self, edges: EdgeStream) -> None:
+    def write(self, edges: EdgeStream, stages: Stages) -> None:
         """Reads all edges once. IndexError names the first that has an end outside [0, num_nodes)."""
         state = self._journal.get(STAGE) or {"num_edges": 0, "num_runs": 0}
-        with _RunWriter(self, state["num_edges"], state["num_runs"]) as writer:
+        with (
+            stages.measure("partition edges") as stage,
+            _RunWriter(self, state["num_edges"], state["num_runs"]) as writer,
+        ):
             if state["num_edges"] < edges.num_edges or not state["num_runs"]:
                 writer.write(edges)
+                stage.num_edges = edges.num_edges - state["num_edges"]
+                stage.num_bytes = 2 * edges.dtype.itemsize * stage.num_edges
 
     def totals(self) -> Ids:
         """int64 (num_buckets,): the records of each bucket."""

@@ -16,6 +16,7 @@ from gnn_ibp.growing_file import GrowingArray
 from gnn_ibp.journal import Journal
 from gnn_ibp.progress import progress
 from gnn_ibp.rows import Bytes
+from gnn_ibp.stages import Stages
 
 Ids = NDArray[np.int64]
 
@@ -37,16 +38,20 @@ class CscPaths:
     perm: Path | None
 
 
-def write_csc(edges: EdgeStream, plan: EdgeSortPlan, paths: CscPaths, work: Path, journal: Journal) -> int:
+def write_csc(
+    edges: EdgeStream, plan: EdgeSortPlan, paths: CscPaths, work: Path, journal: Journal, stages: Stages
+) -> int:
     """Sorts `edges` into the files of `paths`; returns how many there are. `work` takes the runs meanwhile.
 
     Goes on from what the journal tells; the runs stay for that until `remove_runs`. Raises IndexError naming
     the first edge with an end that does not exist, OSError for a full disk.
     """
     runs = EdgeRuns(work, plan, journal)
-    runs.write(edges)
-    with _Output(paths, plan, journal) as output:
-        _Sort(runs, plan, output).run()
+    runs.write(edges, stages)
+    with stages.measure("sort edges") as stage, _Output(paths, plan, journal) as output:
+        num_records = _Sort(runs, plan, output).run()
+        stage.num_bytes = num_records * plan.records.record_bytes
+        stage.num_edges = num_records // (1 + plan.undirected)
         return output.finish()
 
 
@@ -170,15 +175,17 @@ class _Sort:
         indices: Any = np.empty(size, np.int32 if self._plan.index_bytes == 4 else np.int64)
         return _Sorted(indices, np.empty(size, np.int64) if self._plan.ranked else None)
 
-    def run(self) -> None:
+    def run(self) -> int:
+        """Sorts what is not sorted yet; returns how many records that were."""
         totals = self._runs.totals()
+        first = self._output.bucket
         groups = list(self._groups(totals))
         with (
             ThreadPoolExecutor(1, "read-edges") as reader,
             ThreadPoolExecutor(1, "write-edges") as writer,
             progress("sorting edges", int(totals.sum()), "edges") as bar,
         ):
-            bar.update(int(totals[: self._output.bucket].sum()))
+            bar.update(int(totals[:first].sum()))
             loading: list[Future[Ids] | None] = [None, None]
             writing: list[Future[None]] = []
             for i, group in enumerate(groups):
@@ -201,6 +208,7 @@ class _Sort:
                     self._output.end_group(group, counts)
                 bar.update(group.num_records)
             _finish(writing, 0)
+        return int(totals[first:].sum())
 
     def _write(self, group: _Group, found: _Sorted, counts: Ids) -> None:
         self._output.append(*found)

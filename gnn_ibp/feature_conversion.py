@@ -16,6 +16,7 @@ from gnn_ibp.format import read_header
 from gnn_ibp.journal import Journal
 from gnn_ibp.progress import progress
 from gnn_ibp.row_stream import Rows, RowStream
+from gnn_ibp.stages import Stages
 
 CHECKPOINT_BYTES = 256 << 20
 """About so many raw rows, twice, may have to be encoded again after a kill."""
@@ -38,10 +39,11 @@ class FeatureConversion:
         folder: Path,
         work: Path,
         journal: Journal,
+        stages: Stages,
     ) -> None:
         self._kind, self._name, self._rows, self._settings = kind, name, rows, settings
         self._path, self._work = folder / f"{name}.ibp", work
-        self._journal, self._stage = journal, f"feature {name}"
+        self._journal, self._stage, self._stages = journal, f"feature {name}", stages
 
     def run(self) -> FeatureInfo:
         """Writes the file, or what is missing of it by the journal; returns what there is to tell of it."""
@@ -56,16 +58,21 @@ class FeatureConversion:
         stats = ColumnStats(row_type.shape) if row_type.torch_dtype.is_floating_point else None
         if state and stats:
             stats.go_on(state["stats"])
-        with FeatureFileWriter(
-            self._path,
-            codec,
-            row_type,
-            layout=self._settings.layout,
-            align=self._settings.align,
-            work=self._work,
-            state=state and state["writer"],
-        ) as writer:
+        with (
+            self._stages.measure(f"encode {self._name}") as stage,
+            FeatureFileWriter(
+                self._path,
+                codec,
+                row_type,
+                layout=self._settings.layout,
+                align=self._settings.align,
+                work=self._work,
+                state=state and state["writer"],
+            ) as writer,
+        ):
+            first = writer.num_rows
             self._write_rows(writer, stats, codec.params)
+            stage.num_bytes = (writer.num_rows - first) * row_type.row_bytes
         info = self._info(stats)
         self._journal.put(self._stage, info=info.to_json())
         return info
@@ -102,8 +109,10 @@ class FeatureConversion:
 
     def _fit(self) -> IBPCodec:
         settings = self._settings
-        sample = self._rows.sample(settings.seed)
-        return IBPCodec.fit(sample, settings.chunk_bits, settings.threshold, settings.seed)
+        with self._stages.measure(f"fit {self._name}") as stage:
+            sample = self._rows.sample(settings.seed)
+            stage.num_bytes = len(sample) * self._rows.row_type.row_bytes
+            return IBPCodec.fit(sample, settings.chunk_bits, settings.threshold, settings.seed)
 
     def _blocks(self, first_row: int) -> Iterator[Rows]:
         """The rows from `first_row` on, with a bar on a terminal when it takes more than a second."""

@@ -5,13 +5,15 @@
 
 import json
 import math
+import os
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from gnn_ibp.budget import format_bytes
 from gnn_ibp.disk_file import NewFile
+from gnn_ibp.stages import Stage
 
 Counters = Mapping[str, Any]
 Sources = Mapping[str, Counters]
@@ -29,12 +31,7 @@ def tiers_text(sources: Sources, indent: str = "") -> str:
 def sources_table(sources: Sources, indent: str = "") -> str:
     """One line per tier under a line of names; `saved` is 1 - encoded / logical bytes of the tier's hits."""
     rows = [_COLUMNS, *(_tier_row(tier, counters) for tier, counters in sources.items())]
-    widths = [max(len(row[at]) for row in rows) for at in range(len(_COLUMNS))]
-    lines = []
-    for row in rows:
-        cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
-        lines.append(indent + "  ".join(cells).rstrip())
-    return "\n".join(lines)
+    return "\n".join(indent + line for line in _table(rows))
 
 
 def pcie_text(sources: Sources) -> str | None:
@@ -85,6 +82,22 @@ def memory_text(memory: Mapping[str, Any]) -> str:
         if size or name in ("cache", "host")
     ]
     return "\n".join(lines)
+
+
+def stage_lines(stages: Sequence[Stage]) -> list[str]:
+    """The stages of a conversion as a table: how much went through each, how fast, and what held it up.
+
+    busy: processors that were at work, on average. Where it comes near their number they are the limit, where
+    not, the disk.
+    """
+    processors = len(os.sched_getaffinity(0))
+    rows = [("stage", "amount", "seconds", "MB/s", "M edges/s", f"busy of {processors}")]
+    for stage in stages:
+        seconds = max(stage.elapsed_s, 1e-9)
+        edges = f"{stage.num_edges / seconds / 1e6:.1f}" if stage.num_edges else ""
+        rate, busy = f"{stage.num_bytes / seconds / 1e6:.0f}", f"{stage.cpu_s / seconds:.1f}"
+        rows.append((stage.name, format_bytes(stage.num_bytes), f"{seconds:.1f}", rate, edges, busy))
+    return _table(rows)
 
 
 def data_text(data: Counters, caches: Sources) -> str:
@@ -174,6 +187,16 @@ def write_json(path: Path, report: Mapping[str, Any]) -> None:
     with NewFile(path) as file:
         file.write(f"{text}\n".encode())
         file.commit()
+
+
+def _table(rows: Sequence[tuple[str, ...]]) -> list[str]:
+    """Lines of columns: names to the left, numbers to the right."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for row in rows:
+        cells = [row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:], strict=True))]
+        lines.append("  ".join(cells).rstrip())
+    return lines
 
 
 def _setting(value: object) -> str:

@@ -15,6 +15,7 @@ from gnn_ibp.external_csc import CscPaths, write_csc
 from gnn_ibp.graph import build_csc
 from gnn_ibp.journal import Journal
 from gnn_ibp.npy import read_npy, write_npy, write_npy_blocks
+from gnn_ibp.stages import Stages
 
 Ids = NDArray[np.int64]
 
@@ -32,8 +33,10 @@ class Topology(NamedTuple):
 class TopologyWriter:
     """Writes indptr.npy, indices.npy and, for edges with attributes, edge_perm.npy into `folder`."""
 
-    def __init__(self, parts: DatasetParts, folder: Path, work: Path, journal: Journal) -> None:
-        self._parts = parts
+    def __init__(
+        self, parts: DatasetParts, folder: Path, work: Path, journal: Journal, stages: Stages
+    ) -> None:
+        self._parts, self._stages = parts, stages
         self._paths = CscPaths(folder / "indptr.npy", folder / "indices.npy", self._perm_path(folder, work))
         self._edge_perm = folder / "edge_perm.npy"
         self._work, self._journal = work, journal
@@ -61,9 +64,16 @@ class TopologyWriter:
         return folder / "edge_perm.npy" if parts.edge_perm is None else work / "perm.npy"
 
     def _write(self, num_nodes: int, settings: ConversionSettings, plan: EdgeSortPlan | None) -> int:
-        parts, paths = self._parts, self._paths
         if plan:
-            return write_csc(as_edge_stream(parts.edge_index), plan, paths, self._work, self._journal)
+            edges = as_edge_stream(self._parts.edge_index)
+            return write_csc(edges, plan, self._paths, self._work, self._journal, self._stages)
+        with self._stages.measure("edges in memory") as stage:
+            num_edges = self._write_from_memory(num_nodes, settings)
+            stage.num_bytes, stage.num_edges = self._paths.indices.stat().st_size, self._parts.num_edges
+            return num_edges
+
+    def _write_from_memory(self, num_nodes: int, settings: ConversionSettings) -> int:
+        parts, paths = self._parts, self._paths
         graph, perm = parts.graph, None
         if graph is None:
             edges = np.empty((2, 0), np.int64) if parts.edge_index is None else parts.edge_index

@@ -18,6 +18,7 @@ from gnn_ibp.edge_stream import ArrayEdges
 from gnn_ibp.external_csc import CscPaths, write_csc
 from gnn_ibp.graph import build_csc
 from gnn_ibp.journal import Journal
+from gnn_ibp.stages import Stages
 
 GIB = 1 << 30
 
@@ -42,7 +43,7 @@ def small_plan(edges: ArrayEdges, num_nodes: int, forced: dict[str, int], **chan
 def sort_through_files(edges: ArrayEdges, plan: EdgeSortPlan, folder: Path) -> dict[str, np.ndarray]:
     perm = folder / "perm.npy" if plan.ranked else None
     paths = CscPaths(folder / "indptr.npy", folder / "indices.npy", perm)
-    num_edges = write_csc(edges, plan, paths, folder, Journal(folder, {}))
+    num_edges = write_csc(edges, plan, paths, folder, Journal(folder, {}), Stages())
     arrays = {path.stem: np.load(path) for path in (paths.indptr, paths.indices, perm) if path}
     assert num_edges == len(arrays["indices"])
     return arrays
