@@ -38,16 +38,20 @@ def degree_hot_set(graph: Topology) -> Ids:
 
 
 def presample(
-    sampler: Sampler, seeds: ArrayLike | torch.Tensor, batch_size: int = 1024, num_epochs: int = 1
+    sampler: Sampler,
+    seeds: ArrayLike | torch.Tensor,
+    batch_size: int = 1024,
+    num_epochs: int = 1,
+    max_batches: int | None = None,
 ) -> Ids:
     """The nodes that `sampler` visits from `seeds`, most often visited first; ties by id. int64.
 
-    Runs `num_epochs` epochs of shuffled batches, the same ones every time. A node counts once per row that is
-    looked up for it. Nodes never visited are not among the result: `RowCache.fill` takes
-    `np.concatenate([presample(…), degree_hot_set(graph)])` where there is room for more.
-    Raises ValueError for a batch size or a number of epochs below 1, and what the sampler raises.
+    Runs `num_epochs` epochs of shuffled batches, the same ones every time, of each at most `max_batches`. A
+    node counts once per row that is looked up for it. Nodes never visited are not among the result:
+    `RowCache.fill` takes `np.concatenate([presample(…), degree_hot_set(graph)])` where more fits.
+    Raises ValueError for batch size, epochs or batches below 1, and what the sampler raises.
     """
-    visits = count_visits(sampler, seeds, batch_size, num_epochs)
+    visits = count_visits(sampler, seeds, batch_size, num_epochs, max_batches)
     return hottest_first(visits)[: np.count_nonzero(visits)].astype(np.int64)
 
 
@@ -56,17 +60,21 @@ def count_visits(
     seeds: ArrayLike | torch.Tensor,
     batch_size: int = 1024,
     num_epochs: int = 1,
+    max_batches: int | None = None,
     num_nodes: int = 0,
 ) -> Heat:
     """int32: how often `presample` finds that `sampler` visits each node.
 
     num_nodes: entries of the result, which has more where higher nodes are visited.
     """
-    if batch_size < 1 or num_epochs < 1:
-        raise ValueError(f"batch_size is {batch_size}, num_epochs is {num_epochs}: both must be at least 1")
+    numbers = {"batch_size": batch_size, "num_epochs": num_epochs, "max_batches": max_batches}
+    for name, number in numbers.items():
+        if number is not None and number < 1:
+            raise ValueError(f"{name} is {number}, it must be at least 1")
     seed_ids = torch.as_tensor(seeds)
     counts = np.zeros(num_nodes, np.int32)
     num_batches = -(-len(seed_ids) // batch_size)
+    num_batches = min(num_batches, max_batches or num_batches)
     with progress("presampling", num_batches * num_epochs, "batch") as bar:
         for epoch in range(num_epochs):
             order = torch.from_numpy(np.random.default_rng(epoch).permutation(len(seed_ids)))

@@ -56,6 +56,12 @@ def test_presampling_covers_every_seed_once_an_epoch_and_repeats_itself() -> Non
         assert visited != seeds.tolist()
 
 
+def test_presampling_ends_after_the_batches_that_are_asked_for() -> None:
+    some = EchoSampler()
+    presample(some, np.arange(100, 110), 4, num_epochs=2, max_batches=2)
+    assert [(epoch, batch) for _, epoch, batch in some.calls] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
 def test_no_seeds_make_no_hot_set() -> None:
     assert presample(EchoSampler(), torch.empty(0, dtype=torch.int64)).tolist() == []
 
@@ -65,6 +71,8 @@ def test_bad_numbers_are_refused() -> None:
         presample(EchoSampler(), [1], batch_size=0)
     with pytest.raises(ValueError, match="num_epochs is 0"):
         presample(EchoSampler(), [1], num_epochs=0)
+    with pytest.raises(ValueError, match="max_batches is 0"):
+        presample(EchoSampler(), [1], max_batches=0)
 
 
 @pytest.mark.parametrize("top", [0, 3, 70_000, 2**31 - 1])

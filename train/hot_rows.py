@@ -12,6 +12,9 @@ from gnn_ibp.rows import AnyIds
 from gnn_ibp.samplers import NeighborSampler
 from gnn_ibp.train.config import Config
 
+PRESAMPLED_BATCHES = 200
+"""At most so many minibatches are sampled to see which rows are hot: 200,000 seeds tell enough."""
+
 
 def hot_rows(
     config: Config, graph: Graph, sampler: NeighborSampler, train_ids: Tensor, most: int
@@ -22,7 +25,13 @@ def hot_rows(
     if config.hot_set == "degree":
         return by_degree(graph)[:most]
     if config.hot_set == "presample":  # what it never saw comes after, where there is room
-        visits = count_visits(sampler, train_ids, config.batch_size, num_nodes=graph.num_nodes)
+        visits = count_visits(
+            sampler,
+            train_ids,
+            config.batch_size,
+            max_batches=PRESAMPLED_BATCHES,
+            num_nodes=graph.num_nodes,
+        )
         return visited_then_degree(visits, graph)[:most]
     ids: AnyIds = read_npy(Path(config.hot_set), (np.int64, np.int32))[:most]
     return ids
