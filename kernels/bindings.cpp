@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <stdexcept>
+#include <string>
 #include <tuple>
 #include <utility>
 #include <variant>
@@ -112,13 +113,20 @@ void require_masks(const In<uint8_t, 2>& rows, const Out<uint8_t, 1>& mask, cons
 void bind_rows(nb::module_& m) {
   nb::class_<RowCodec>(m, "RowCodec", "A row format with its parameters.")
       .def_prop_ro("row_bytes", &RowCodec::row_bytes)
-      .def_prop_ro("unit", &RowCodec::unit);
+      .def_prop_ro("unit", &RowCodec::unit)
+      .def_prop_ro("simd", [](const RowCodec& codec) { return name_of(codec.simd_level()); });
+
+  m.def("simd_levels", [] {
+    std::vector<std::string> names;
+    for (const SimdLevel level : supported_simd_levels()) names.push_back(name_of(level));
+    return names;
+  });
 
   m.def(
       "ibp_codec",
       [](In<uint8_t, 1> mask, In<uint8_t, 1> bitval, int chunk_bits) {
         require(mask.size() == bitval.size(), "mask and bitval differ in length");
-        return make_ibp_codec(mask.data(), bitval.data(), mask.size(), chunk_bits);
+        return make_ibp_codec(mask.data(), bitval.data(), mask.size(), chunk_bits, simd_level());
       },
       "mask"_a.noconvert(), "bitval"_a.noconvert(), "chunk_bits"_a);
 

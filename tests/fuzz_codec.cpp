@@ -39,7 +39,8 @@ class Padded {
 };
 
 struct Case {
-  std::unique_ptr<RowCodec> codec;
+  std::unique_ptr<RowCodec> codec,
+      portable;  // the same at some level of vector instructions, and the reference
   std::vector<uint8_t> mask, bitval;
 };
 
@@ -53,7 +54,12 @@ Case random_codec() {
     made.mask.push_back(kind == 0 ? 0xFF : kind == 1 ? 0 : kind == 2 ? random | 0xF0 : random);
     made.bitval.push_back(static_cast<uint8_t>(rng()) & made.mask.back());
   }
-  made.codec = make_ibp_codec(made.mask.data(), made.bitval.data(), row_bytes, chunk_bits);
+  const std::vector<SimdLevel> levels = supported_simd_levels();
+  const auto codec_at = [&](SimdLevel level) {
+    return make_ibp_codec(made.mask.data(), made.bitval.data(), row_bytes, chunk_bits, level);
+  };
+  made.codec = codec_at(levels[below(levels.size())]);
+  made.portable = codec_at(SimdLevel::kPortable);
   return made;
 }
 
@@ -67,14 +73,20 @@ std::unique_ptr<uint8_t[]> random_row(const Case& made) {
   return row;
 }
 
-// Decodes whatever is taken for a row; returns its size or 0.
-size_t try_decode(const RowCodec& codec, const uint8_t* stored, size_t size, std::vector<uint8_t>& row) {
+// Decodes whatever is taken for a row, as the portable level does; returns its size or 0.
+size_t try_decode(const Case& made, const uint8_t* stored, size_t size, std::vector<uint8_t>& row) {
+  const RowCodec& codec = *made.codec;
   row.assign(codec.row_bytes(), 0);
   row.shrink_to_fit();
   const size_t announced = codec.announced_size(stored, size);
   require(announced <= size, "a row announces more than its limit");
   require(codec.check(stored, size) == (size && announced == size), "check and announced_size disagree");
-  if (announced) codec.decode(stored, row.data());
+  require(made.portable->announced_size(stored, size) == announced, "levels disagree on a row's size");
+  if (announced == 0) return 0;
+  codec.decode(stored, row.data());
+  std::vector<uint8_t> portable_row(codec.row_bytes());
+  made.portable->decode(stored, portable_row.data());
+  require(row == portable_row, "levels decode a row to different bytes");
   return announced;
 }
 
@@ -83,22 +95,26 @@ void fuzz_row() {
   const RowCodec& codec = *made.codec;
   const auto row = random_row(made);
   const size_t size = codec.stored_size(row.get());
+  require(made.portable->stored_size(row.get()) == size, "levels give a row different sizes");
   std::vector<uint8_t> decoded;
   Padded stored(size);
   if (size < codec.row_bytes()) {
     std::unique_ptr<uint8_t[]> exact(new uint8_t[size]);  // encoding writes the row and nothing else
     codec.encode(row.get(), exact.get());
+    std::vector<uint8_t> portable_stored(size);
+    made.portable->encode(row.get(), portable_stored.data());
+    require(std::memcmp(exact.get(), portable_stored.data(), size) == 0, "levels encode a row differently");
     std::copy_n(exact.get(), size, stored.first());
-    require(try_decode(codec, stored.first(), size, decoded) == size, "an encoded row is refused");
+    require(try_decode(made, stored.first(), size, decoded) == size, "an encoded row is refused");
     require(std::memcmp(decoded.data(), row.get(), codec.row_bytes()) == 0, "a row comes back changed");
   }
   for (int i = 0; i < 8 && size; ++i) {
     stored.first()[below(size)] ^= static_cast<uint8_t>(1u << below(8));
-    try_decode(codec, stored.first(), size, decoded);
+    try_decode(made, stored.first(), size, decoded);
   }
   const size_t any_size = below(codec.row_bytes() + 9);
   Padded noise(any_size);
-  try_decode(codec, noise.first(), any_size, decoded);
+  try_decode(made, noise.first(), any_size, decoded);
 }
 
 // A slab, bitmask, index and slot table of random bytes: every row is decoded, or the damage is told.

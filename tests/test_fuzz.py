@@ -8,7 +8,8 @@ import pytest
 
 TESTS = Path(__file__).resolve().parent
 KERNELS = TESTS.parent / "kernels"
-SOURCES = ["ibp_codec.cpp", "gather_decode.cpp", "thread_pool.cpp"]
+SOURCES = ["gather_decode.cpp", *sorted(path.name for path in (KERNELS / "cpu").glob("ibp_*.cpp"))]
+SOURCES += ["simd_level.cpp", "thread_pool.cpp"]
 
 
 def test_damaged_rows_never_make_the_kernels_read_or_write_outside(tmp_path: Path) -> None:

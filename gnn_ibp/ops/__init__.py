@@ -33,6 +33,7 @@ from gnn_ibp.ops.model import (
     relu_dropout_grad,
 )
 from gnn_ibp.ops.sample import hash_ids, mix, sample_neighbors, sampling_bytes
+from gnn_ibp.ops.simd import simd_levels
 from gnn_ibp.ops.stored import (
     ReadResult,
     check_index,
@@ -91,5 +92,6 @@ __all__ = [
     "sample_neighbors",
     "sampling_bytes",
     "set_num_threads",
+    "simd_levels",
     "stored_sizes",
 ]

@@ -4,6 +4,8 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "cpu/simd_level.h"
+
 namespace gnn_ibp {
 
 // A decoder may load this many bytes before and after a row; slabs and files keep that much padding.
@@ -16,6 +18,7 @@ class RowCodec {
 
   size_t row_bytes() const { return row_bytes_; }  // of a raw row
   size_t unit() const { return unit_; }            // sizes of stored rows are multiples of this
+  SimdLevel simd_level() const { return simd_level_; }  // of its instructions; no bit depends on it
 
   // Bytes `row` takes when stored; row_bytes() means that encoding does not pay and it is stored raw.
   virtual size_t stored_size(const uint8_t* row) const = 0;
@@ -35,10 +38,12 @@ class RowCodec {
   virtual void decode(const uint8_t* stored, uint8_t* row) const = 0;
 
  protected:
-  RowCodec(size_t row_bytes, size_t unit) : row_bytes_(row_bytes), unit_(unit) {}
+  RowCodec(size_t row_bytes, size_t unit, SimdLevel simd_level)
+      : row_bytes_(row_bytes), unit_(unit), simd_level_(simd_level) {}
 
  private:
   size_t row_bytes_, unit_;
+  SimdLevel simd_level_;
 };
 
 }  // namespace gnn_ibp

@@ -1,6 +1,8 @@
 // Encodes and decodes the rows of a flat file and compares with what it says they are; no Python, so that it
 // runs for other processors under an emulator. row_cases.py writes the file and draws its layout.
 //
+// GNN_IBP_SIMD names the level of vector instructions, as everywhere.
+//
 // check_rows FILE: prints "CASES cases, ROWS rows" where all are right; names the first wrong row otherwise.
 #include <cstdint>
 #include <cstdio>
@@ -98,8 +100,8 @@ void check_gather(const RowCodec& codec, const Case& made, const RowSlab& slab) 
 }
 
 void check(const Case& made) {
-  const auto codec =
-      make_ibp_codec(made.mask.data(), made.bitval.data(), made.row_bytes, static_cast<int>(made.chunk_bits));
+  const auto codec = make_ibp_codec(made.mask.data(), made.bitval.data(), made.row_bytes,
+                                    static_cast<int>(made.chunk_bits), simd_level());
   std::vector<int64_t> sizes(made.num_rows);
   stored_sizes(*codec, made.rows.data(), made.num_rows, sizes.data());
   for (int64_t i = 0; i < made.num_rows; ++i)
