@@ -142,7 +142,8 @@ def run_text(run: Mapping[str, Any]) -> str:
     if run["test_acc"] is not None:
         how = "full neighborhoods" if run["inference"] == "exact" else "sampled neighborhoods"
         weights = f", weights of epoch {best['epoch']}" if best else ""
-        lines.append(f"  test accuracy {run['test_acc']:.4f} ({how}{weights})")
+        precision = run["settings"]["precision"]
+        lines.append(f"  test accuracy {run['test_acc']:.4f} ({how}{weights}, {precision})")
     lines.append("  seconds: " + ", ".join(f"{name} {value:.1f}" for name, value in total.items()))
     lines.append(tiers_text(run["sources"], indent="  "))
     lines += [

@@ -26,6 +26,7 @@ def save_model(path: Path, model: GraphSAGE, settings: dict[str, Any], **facts: 
         "version": gnn_ibp.__version__,
         "model": {name: weight.cpu() for name, weight in model.state_dict().items()},
         "shape": model.shape,
+        "precision": model.precision,
         "normalize": {"kind": normalize.kind, "mean": None, "scale": None, **statistics},
         "settings": settings,
         **facts,
@@ -42,7 +43,8 @@ def load_model(path: Path) -> GraphSAGE:
     with path.open("rb") as file:
         try:
             content = torch.load(file, weights_only=True)
-            model = GraphSAGE(**content["shape"], normalize=Normalize(**content["normalize"]))
+            normalize = Normalize(**content["normalize"])
+            model = GraphSAGE(**content["shape"], normalize=normalize, precision=content["precision"])
             model.load_state_dict(content["model"])
         except Exception as error:
             raise FormatError(f"{path} is no model that `gnn-ibp train --save` wrote: {error}") from None

@@ -19,6 +19,7 @@ from gnn_ibp.budget import free_memory, parse_bytes
 from gnn_ibp.converters.sources import config_name
 from gnn_ibp.errors import SettingsError
 from gnn_ibp.train.flags import check_flags, parse
+from gnn_ibp.train.precision import Precision
 
 CONFIGS = Path(gnn_ibp.__file__).parent / "configs"
 PROG = "gnn-ibp train"
@@ -93,6 +94,8 @@ class Config:
     """Adam's L2 penalty."""
     normalize: Literal["auto", "standard", "row", "none"] = "auto"
     """Fixed step before the model: standard by column, row by L1 norm; auto: standard for dense floats."""
+    precision: Precision = "float32"
+    """Of matrix products, in training and evaluation; weights and sums are float32."""
     seed: int = 0
     """Of weights, minibatches and dropout."""
     threads: Number = None

@@ -16,6 +16,7 @@ from gnn_ibp.progress import progress
 from gnn_ibp.train.model import GraphSAGE, has_kernels
 from gnn_ibp.train.pace import Pace
 from gnn_ibp.train.plain_layer import neighbor_mean
+from gnn_ibp.train.precision import OPERAND_BYTES
 
 BLOCK_ROWS = 8192
 
@@ -64,9 +65,8 @@ def exact_bytes(model: GraphSAGE, graph: Graph, nodes: Tensor) -> int:
     degrees = graph.indptr[ids + 1] - graph.indptr[ids]
     of_nodes = np.add.reduceat(degrees, range(0, len(ids), BLOCK_ROWS)).max(initial=0) if len(ids) else 0
     widest = max(model.shape.values())
-    block = min(BLOCK_ROWS, graph.num_nodes) * 4 * ROW_COPIES * widest + EDGE_BYTES * int(
-        max(of_all, of_nodes)
-    )
+    row_bytes = (4 * ROW_COPIES + 2 * OPERAND_BYTES[model.precision]) * widest
+    block = min(BLOCK_ROWS, graph.num_nodes) * row_bytes + EDGE_BYTES * int(max(of_all, of_nodes))
     scores = 3 * 4 * len(nodes) * model.shape["num_classes"]
     return hidden_bytes(model, graph.num_nodes) + block + scores + 24 * len(nodes)
 

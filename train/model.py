@@ -5,7 +5,8 @@ Parameters are named as in `torch_geometric.nn.models.GraphSAGE`, which loads a 
 """
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
+from typing import get_args
 
 from torch import Tensor, nn
 
@@ -13,6 +14,7 @@ from gnn_ibp.row_type import RowType
 from gnn_ibp.sample import Layer, SampleShape
 from gnn_ibp.train.normalize import Affine, Normalize
 from gnn_ibp.train.plain_layer import plain_layer
+from gnn_ibp.train.precision import OPERAND_BYTES, Precision, product
 from gnn_ibp.train.sage_layer import Activation, Memory, SageLayer, layer_bytes
 
 SCORE_COPIES = 5
@@ -26,6 +28,7 @@ class GraphSAGE(nn.Module):
     """`num_layers` layers, `in_dim` -> `hidden` -> ... -> `num_classes`, behind a fixed normalization.
 
     dropout: the share of hidden values dropped while training, rounded to 1/65536.
+    precision: of the products, while training and after it; weights are float32.
     """
 
     def __init__(
@@ -36,14 +39,20 @@ class GraphSAGE(nn.Module):
         num_classes: int,
         dropout: float = 0.0,
         normalize: Normalize | None = None,
+        precision: Precision = "float32",
     ) -> None:
         super().__init__()
         if not 0.0 <= dropout < 1.0:
             raise ValueError(f"dropout is {dropout}, it must be at least 0 and below 1")
+        if precision not in get_args(Precision):
+            raise ValueError(
+                f"precision is {precision!r}, it must be one of {', '.join(get_args(Precision))}"
+            )
         if num_layers < 1:
             raise ValueError(f"num_layers is {num_layers}, it must be at least 1")
         dims = [in_dim] + [hidden] * (num_layers - 1) + [num_classes]
-        self.convs = nn.ModuleList(SAGEConv(a, b) for a, b in pairwise(dims))
+        self.convs = nn.ModuleList(SAGEConv(a, b, precision) for a, b in pairwise(dims))
+        self.precision = precision
         self.normalize = normalize or Normalize()
         self.shape = {
             "in_dim": in_dim,
@@ -62,15 +71,17 @@ class GraphSAGE(nn.Module):
 
         shape: of the largest minibatch. x_type: of its features.
         """
-        convs = zip(self.sage_convs, shape.layers, strict=True)
+        num_edges = list(accumulate(shape.edges_per_hop))[::-1]
+        convs = zip(self.sage_convs, shape.layers, num_edges, strict=True)
         layers = sum(
-            layer_bytes(src, dst, conv.lin_l.in_features, conv.out_dim, with_grad=k > 0)
-            for k, (conv, (src, dst)) in enumerate(convs)
+            layer_bytes(*layer, edges, conv.dims, with_grad=k > 0, precision=self.precision)
+            for k, (conv, layer, edges) in enumerate(convs)
         )
         copies = (x_type.dtype != "float32") + 2 * (self.normalize.kind == "row")
         x_copies = copies * 4 * shape.num_nodes * self.shape["in_dim"]
         scores = 4 * shape.nodes_per_hop[0] * self.shape["num_classes"]
-        return layers + x_copies + SCORE_COPIES * scores + WEIGHT_COPIES * self.weight_bytes
+        weights = WEIGHT_COPIES * self.weight_bytes + OPERAND_BYTES[self.precision] * self.weight_bytes // 4
+        return layers + x_copies + SCORE_COPIES * scores + weights
 
     @property
     def weight_bytes(self) -> int:
@@ -105,9 +116,10 @@ def has_kernels(x: Tensor) -> bool:
 class SAGEConv(nn.Module):
     """One layer: lin_l of the neighbors' mean plus lin_r of the node's own row."""
 
-    def __init__(self, in_dim: int, out_dim: int) -> None:
+    def __init__(self, in_dim: int, out_dim: int, precision: Precision = "float32") -> None:
         super().__init__()
         self.out_dim = out_dim
+        self.precision = precision
         self.memory = Memory()
         self.lin_l = nn.Linear(in_dim, out_dim)
         self.lin_r = nn.Linear(in_dim, out_dim, bias=False)
@@ -118,14 +130,20 @@ class SAGEConv(nn.Module):
         """(num_dst, out_dim) from x (num_src, in_dim), read as `affine` says; see `SageLayer`."""
         weights = self.lin_l.weight, self.lin_l.bias, self.lin_r.weight
         if not has_kernels(x):
-            return plain_layer(x, *weights, layer, affine, activation)
-        out: Tensor = SageLayer.apply(x, *weights, layer, affine, activation, self.memory)  # type: ignore[no-untyped-call]
+            return plain_layer(x, *weights, layer, affine, activation, self.precision)
+        how = affine, activation, self.memory, self.precision
+        out: Tensor = SageLayer.apply(x, *weights, layer, *how)  # type: ignore[no-untyped-call]
         return out
+
+    @property
+    def dims(self) -> tuple[int, int]:
+        """Of a row that comes in, and of one that comes out."""
+        return self.lin_l.in_features, self.out_dim
 
     def give(self, x: Tensor) -> Tensor:
         """What each row adds to the mean of others. The layer is mean(give(neighbors)) + keep(own row)."""
-        return nn.functional.linear(x, self.lin_l.weight)
+        return product(x, self.lin_l.weight, None, self.precision)
 
     def keep(self, x: Tensor) -> Tensor:
         """What each row adds to its own result."""
-        return nn.functional.linear(x, self.lin_r.weight, self.lin_l.bias)
+        return product(x, self.lin_r.weight, self.lin_l.bias, self.precision)

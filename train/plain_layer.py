@@ -8,11 +8,12 @@ else gathers or scatters.
 
 import torch
 from torch import Tensor
-from torch.nn.functional import embedding_bag, linear
+from torch.nn.functional import embedding_bag
 
 from gnn_ibp.sample import Layer
 from gnn_ibp.train.dropout import STEPS, kept
 from gnn_ibp.train.normalize import Affine
+from gnn_ibp.train.precision import Precision, product
 from gnn_ibp.train.sage_layer import Activation
 
 
@@ -24,6 +25,7 @@ def plain_layer(
     layer: Layer,
     affine: Affine | None,
     activation: Activation | None,
+    precision: Precision,
 ) -> Tensor:
     """activation(lin_l(mean of the neighbors) + lin_r(own row) + bias): (num_src, dim) -> (num_dst, out_dim).
 
@@ -32,8 +34,8 @@ def plain_layer(
     if affine:
         shift, factor = affine
         x = (x - shift) * factor
-    out = linear(neighbor_mean(x, layer.indptr, layer.indices), weight_l, bias)
-    out = out + linear(x[: layer.num_dst], weight_r)
+    out = product(neighbor_mean(x, layer.indptr, layer.indices), weight_l, bias, precision)
+    out = out + product(x[: layer.num_dst], weight_r, None, precision)
     return relu_dropout(out, activation) if activation else out
 
 

@@ -74,6 +74,8 @@ def train(config: Config, cuda: Cuda | None = None) -> dict[str, Any]:
 
 def _train(config: Config, cuda: Cuda | None, run: dict[str, Any], memory: PeakMemory) -> None:
     print(report.settings_text(run["settings"]), flush=True)
+    if cuda is None and config.precision == "bfloat16":
+        machine.warn_without_bfloat16()
     torch.manual_seed(config.seed)
     budget = config.budget_bytes()
     settings = ConversionSettings(undirected=config.undirected, dedup=config.dedup)
@@ -97,6 +99,7 @@ def _train(config: Config, cuda: Cuda | None, run: dict[str, Any], memory: PeakM
         num_classes=ds.num_classes,
         dropout=config.dropout,
         normalize=normalize,
+        precision=config.precision,
     )
     device_cache = parse_bytes(_device_bytes(config), cuda.free_bytes) if cuda else 0
     prefetch = default_prefetch(cuda is not None) if config.prefetch is None else config.prefetch

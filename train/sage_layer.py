@@ -13,6 +13,7 @@ from gnn_ibp.buffers import BufferPool, buffer_bytes
 from gnn_ibp.row_type import RowType
 from gnn_ibp.sample import Layer
 from gnn_ibp.train.normalize import Affine
+from gnn_ibp.train.precision import BLOCK_ROWS, OPERAND_BYTES, Precision, inner_product, put_product
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,18 @@ class Memory:
         return Memory, ()  # a copied or pickled model begins with none
 
 
-def layer_bytes(num_src: int, num_dst: int, in_dim: int, out_dim: int, with_grad: bool) -> int:
-    """Of the buffers in a `Memory` after one layer; with_grad: x takes a gradient."""
+def layer_bytes(
+    num_src: int, num_dst: int, num_edges: int, dims: tuple[int, int], with_grad: bool, precision: Precision
+) -> int:
+    """Of the buffers in a `Memory` after one layer, and of the work in one block or of one gradient.
+
+    dims: of a row that comes in, and of one that comes out. with_grad: x takes a gradient.
+    """
+    in_dim, out_dim = dims
     rows = [(num_dst, 2 * in_dim), (num_dst, out_dim)] + [(num_src, in_dim)] * with_grad
-    return sum(buffer_bytes(RowType("float32", (dim,)), num_rows) for num_rows, dim in rows)
+    kept = sum(buffer_bytes(RowType("float32", (dim,)), num_rows) for num_rows, dim in rows)
+    block = min(num_dst, BLOCK_ROWS) * OPERAND_BYTES[precision] * (2 * in_dim + out_dim)
+    return kept + block + with_grad * ops.transposed_bytes(num_src, num_edges)
 
 
 @dataclass(frozen=True)
@@ -54,7 +63,7 @@ class SageLayer(Function):
     """activation(lin_l(mean of the neighbors) + lin_r(own row) + bias): (num_src, dim) -> (num_dst, out_dim).
 
     Arguments: x, weight_l, bias, weight_r, then layer, affine (how x is read; then it takes no gradient),
-    activation or None, memory.
+    activation or None, memory, precision of the products.
 
     Both products are one of twice the depth over [mean | own]. Backward works in the memory of forward: the
     gradient before the activation overwrites the result, the gradient of [mean | own] overwrites it.
@@ -71,16 +80,18 @@ class SageLayer(Function):
         affine: Affine | None,
         activation: Activation | None,
         memory: Memory,
+        precision: Precision,
     ) -> Tensor:
         both = _empty(memory.both, layer.num_dst, 2 * x.shape[1])
         ops.mean_and_own(x, layer.indptr, layer.indices, affine, both)
         weight = torch.cat([weight_l, weight_r], dim=1)
         out = _empty(memory.out, layer.num_dst, len(weight))
-        torch.addmm(bias, both, weight.t(), out=out)
+        put_product(out, both, weight.t(), bias, precision)
         if activation:
             ops.relu_dropout(out, activation.key, activation.drop)
         ctx.save_for_backward(both, weight, out)
         ctx.num_src, ctx.layer, ctx.activation, ctx.memory = len(x), layer, activation, memory
+        ctx.precision = precision
         return out
 
     @staticmethod
@@ -92,15 +103,15 @@ class SageLayer(Function):
             ops.relu_dropout_grad(out, grad, ctx.activation.drop, out)
             grad = out
         dim = both.shape[1] // 2
-        grad_weight = grad.t() @ both
+        grad_weight = inner_product(grad, both, ctx.precision)
         grad_x = None
         if ctx.needs_input_grad[0]:
-            torch.mm(grad, weight, out=both)
+            put_product(both, grad, weight, None, ctx.precision)
             grad_x = _empty(ctx.memory.grad, ctx.num_src, dim)
             ops.mean_and_own_grad(both, ctx.layer.indptr, ctx.layer.indices, grad_x)
         for changed in (both, out):
             torch.autograd.graph.increment_version(changed)  # a second backward is an error, not nonsense
-        return grad_x, grad_weight[:, :dim], grad.sum(0), grad_weight[:, dim:], None, None, None, None
+        return grad_x, grad_weight[:, :dim], grad.sum(0), grad_weight[:, dim:], *[None] * 5
 
 
 def _empty(pool: BufferPool, num_rows: int, dim: int) -> Tensor:

@@ -31,6 +31,7 @@ from gnn_ibp.ops.model import (
     neighbor_mean,
     relu_dropout,
     relu_dropout_grad,
+    transposed_bytes,
 )
 from gnn_ibp.ops.sample import hash_ids, mix, sample_neighbors, sampling_bytes
 from gnn_ibp.ops.simd import simd_levels
@@ -94,4 +95,5 @@ __all__ = [
     "set_num_threads",
     "simd_levels",
     "stored_sizes",
+    "transposed_bytes",
 ]

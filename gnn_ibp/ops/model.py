@@ -38,9 +38,17 @@ def mean_and_own(
 
 
 def mean_and_own_grad(grad_out: Tensor, indptr: Tensor, indices: Tensor, grad_x: Tensor) -> None:
-    """The gradient of `mean_and_own` (without affine) with respect to x, into `grad_x` (num_src, dim)."""
+    """The gradient of `mean_and_own` (without affine) with respect to x, into `grad_x` (num_src, dim).
+
+    Takes `transposed_bytes` meanwhile.
+    """
     _check_shape("grad_out", grad_out, (len(indptr) - 1, 2 * grad_x.shape[1]))
     _kernels.mean_and_own_grad(grad_out.numpy(), indptr.numpy(), indices.numpy(), grad_x.numpy())
+
+
+def transposed_bytes(num_src: int, num_edges: int) -> int:
+    """What `mean_and_own_grad` takes for the edges by source."""
+    return 8 * (num_src + 2 + num_edges)
 
 
 def relu_dropout(h: Tensor, key: int, drop: int) -> None:

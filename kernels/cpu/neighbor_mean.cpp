@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cpu/huge_pages.h"
 #include "cpu/thread_pool.h"
 
 namespace gnn_ibp {
@@ -37,6 +38,23 @@ inline void mean_row(ConstFloatRows x, Csr<Index> csr, int64_t i, const float* s
   }
 }
 
+// Which destinations read a source: dst[begin[i] .. begin[i + 1]), in the order of the edges.
+struct Transposed {
+  Huge<int64_t> begin, dst;
+
+  Transposed(Csr<int64_t> csr, int64_t num_src)
+      : begin(make_huge<int64_t>(num_src + 2)), dst(make_huge<int64_t>(csr.indptr[csr.num_rows])) {
+    std::fill(begin.get(), begin.get() + num_src + 2, 0);
+    const int64_t num_edges = csr.indptr[csr.num_rows];
+    for (int64_t e = 0; e < num_edges; ++e) ++begin[csr.indices[e] + 2];
+    for (int64_t i = 2; i <= num_src + 1; ++i) begin[i] += begin[i - 1];
+    // begin[i + 1] is where the next reader of i is written; in the end, where those of i + 1 begin
+    for (int64_t i = 0; i < csr.num_rows; ++i) {
+      for (int64_t e = csr.indptr[i]; e < csr.indptr[i + 1]; ++e) dst[begin[csr.indices[e] + 1]++] = i;
+    }
+  }
+};
+
 }  // namespace
 
 template <typename Index>
@@ -65,25 +83,24 @@ void mean_and_own(ConstFloatRows x, Csr<int64_t> csr, Affine affine, FloatRows o
   });
 }
 
-// Edges write to rows that other edges write to: pieces of work are columns, each walks over all edges.
 void mean_and_own_grad(ConstFloatRows grad_out, Csr<int64_t> csr, int64_t num_src, FloatRows grad_x) {
   const int64_t dim = grad_x.dim, num_dst = csr.num_rows;
-  const int64_t lines = (dim + kLine - 1) / kLine;
-  const int64_t grain = kLine * std::clamp<int64_t>(lines / num_threads(), 1, 8);
-  parallel_for(dim, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t i = 0; i < num_dst; ++i) {
-      const float* own = grad_out[i] + dim;
-      std::copy(own + begin, own + end, grad_x[i] + begin);
-    }
-    for (int64_t i = num_dst; i < num_src; ++i) std::fill(grad_x[i] + begin, grad_x[i] + end, 0.0f);
-    const int64_t last = csr.indptr[num_dst];
-    for (int64_t i = 0; i < num_dst; ++i) {
-      const float* mean = grad_out[i];
-      const float share = 1.0f / static_cast<float>(csr.indptr[i + 1] - csr.indptr[i]);
-      for (int64_t e = csr.indptr[i]; e < csr.indptr[i + 1]; ++e) {
-        if (e + kPrefetchEdges < last) prefetch(grad_x[csr.indices[e + kPrefetchEdges]] + begin, end - begin);
-        float* row = grad_x[csr.indices[e]];
-        for (int64_t d = begin; d < end; ++d) row[d] += mean[d] * share;
+  const Transposed readers(csr, num_src);
+  parallel_for(num_src, kRowGrain, [&](int64_t begin, int64_t end) {
+    const int64_t last = readers.begin[end];
+    for (int64_t i = begin; i < end; ++i) {
+      float* row = grad_x[i];
+      if (i < num_dst) {
+        std::copy(grad_out[i] + dim, grad_out[i] + 2 * dim, row);
+      } else {
+        std::fill(row, row + dim, 0.0f);
+      }
+      for (int64_t e = readers.begin[i]; e < readers.begin[i + 1]; ++e) {
+        if (e + kPrefetchEdges < last) prefetch(grad_out[readers.dst[e + kPrefetchEdges]], dim);
+        const int64_t dst = readers.dst[e];
+        const float* mean = grad_out[dst];
+        const float share = 1.0f / static_cast<float>(csr.indptr[dst + 1] - csr.indptr[dst]);
+        for (int64_t d = 0; d < dim; ++d) row[d] += mean[d] * share;
       }
     }
   });

@@ -40,7 +40,8 @@ void neighbor_mean(ConstFloatRows x, Csr<Index> csr, FloatRows out);
 // out row i (2 * x.dim floats) = [the mean | x row i].
 void mean_and_own(ConstFloatRows x, Csr<int64_t> csr, Affine affine, FloatRows out);
 
-// The gradient of mean_and_own (without affine) with respect to x: writes all `num_src` rows of grad_x.
+// The gradient of mean_and_own (without affine) with respect to x: writes all `num_src` rows of
+// grad_x, each from the rows that read it. csr begins at offset 0. Keeps 8 bytes a source and an edge.
 void mean_and_own_grad(ConstFloatRows grad_out, Csr<int64_t> csr, int64_t num_src, FloatRows grad_x);
 
 }  // namespace gnn_ibp

@@ -10,21 +10,23 @@ from gnn_ibp.errors import FormatError
 from gnn_ibp.train.checkpoint import load_model, save_model
 from gnn_ibp.train.model import GraphSAGE
 from gnn_ibp.train.normalize import Normalize
+from gnn_ibp.train.precision import Precision
 
 
-def make_model() -> GraphSAGE:
+def make_model(precision: Precision = "float32") -> GraphSAGE:
     torch.manual_seed(0)
-    return GraphSAGE(
-        6, 8, 2, 3, dropout=0.5, normalize=Normalize("standard", torch.ones(6), torch.full((6,), 3.0))
-    )
+    normalize = Normalize("standard", torch.ones(6), torch.full((6,), 3.0))
+    return GraphSAGE(6, 8, 2, 3, dropout=0.5, normalize=normalize, precision=precision)
 
 
-def test_loaded_model_gives_the_same_scores(tmp_path: Path) -> None:
-    model = make_model().eval()
+@pytest.mark.parametrize("precision", ["float32", "bfloat16"])
+def test_loaded_model_gives_the_same_scores(tmp_path: Path, precision: Precision) -> None:
+    model = make_model(precision).eval()
     save_model(tmp_path / "model.pt", model, {"lr": 0.1}, epoch=3)
     layers, x = full_layers(*random_graph(40, 200, seed=0), 2), torch.randn(40, 6)
     assert torch.equal(load_model(tmp_path / "model.pt")(x, layers), model(x, layers))
     content = torch.load(tmp_path / "model.pt", weights_only=True)
+    assert content["precision"] == precision
     assert content["settings"] == {"lr": 0.1}
     assert content["epoch"] == 3
     assert [path.name for path in tmp_path.iterdir()] == ["model.pt"]

@@ -43,8 +43,10 @@ def run_limited(path: Path, budget: str, *args: str) -> tuple[int, dict[str, Any
 QUICK = ["--epochs", "1", "--max-batches", "8", "--batch-size", "512", "--hidden", "64", "--fanout", "10,5"]
 
 
-def test_a_run_goes_through_in_the_smallest_budget_that_is_named(tmp_path: Path) -> None:
-    budget, report = run_limited(tmp_path, "smallest", "--dataset", "synthetic:40000", *QUICK)
+@pytest.mark.parametrize("precision", ["float32", pytest.param("bfloat16", marks=pytest.mark.slow)])
+def test_a_run_goes_through_in_the_smallest_budget_that_is_named(tmp_path: Path, precision: str) -> None:
+    args = ["--dataset", "synthetic:40000", "--precision", precision, *QUICK]
+    budget, report = run_limited(tmp_path, "smallest", *args)
     assert report["peak_anon_bytes"] <= budget == report["memory"]["budget"]
     assert report["memory"]["left"] >= 0
     assert report["test_acc"] is not None

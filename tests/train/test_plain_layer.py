@@ -16,6 +16,7 @@ from gnn_ibp.train import model as model_module
 from gnn_ibp.train.model import GraphSAGE, SAGEConv
 from gnn_ibp.train.normalize import Affine, Normalize
 from gnn_ibp.train.plain_layer import neighbor_mean, plain_layer, relu_dropout
+from gnn_ibp.train.precision import Precision
 from gnn_ibp.train.sage_layer import Activation, Memory, SageLayer
 
 RELU = Activation(key=0, drop=0)
@@ -51,7 +52,12 @@ def weights(in_dim: int, out_dim: int) -> list[Tensor]:
 
 
 def both_layers(
-    x: Tensor, out_dim: int, layer: Layer, affine: Affine | None, activation: Activation | None
+    x: Tensor,
+    out_dim: int,
+    layer: Layer,
+    affine: Affine | None,
+    activation: Activation | None,
+    precision: Precision = "float32",
 ) -> list[list[Tensor]]:
     """Result and gradients, first of our kernels, then of torch's operators."""
     found = []
@@ -60,9 +66,9 @@ def both_layers(
         given = weights(x.shape[1], out_dim)
         with deterministic():
             if plain:
-                out = plain_layer(leaf, *given, layer, affine, activation)
+                out = plain_layer(leaf, *given, layer, affine, activation, precision)
             else:
-                out = SageLayer.apply(leaf, *given, layer, affine, activation, Memory())
+                out = SageLayer.apply(leaf, *given, layer, affine, activation, Memory(), precision)
             values = out.detach().clone()  # the kernels' backward works in this memory
             out.square().sum().backward()
         leaves = [*given, leaf] if affine is None else given
@@ -74,7 +80,7 @@ def both_layers(
 @pytest.mark.parametrize("normalized", [False, True])
 @pytest.mark.parametrize(
     ("num_src", "num_dst", "num_edges"),
-    [(300, 100, 2000), (300, 300, 900), (50, 20, 0), (1, 1, 3)],
+    [(300, 100, 2000), (300, 300, 900), (50, 20, 0), (1, 1, 3), (5000, 4500, 9000)],
 )
 def test_values_and_gradients_are_those_of_the_kernels(
     num_src: int, num_dst: int, num_edges: int, normalized: bool, activation: Activation | None
@@ -96,7 +102,7 @@ def test_nodes_without_neighbors_give_their_own_part_alone() -> None:
     x, (weight_l, bias, weight_r) = torch.randn(3, 4), weights(4, 2)
     layer = Layer(torch.tensor([0, 0, 2]), torch.tensor([2, 2]), 3, 2)
     shift, factor = torch.full((4,), 100.0), torch.full((4,), 2.0)
-    out = plain_layer(x, weight_l, bias, weight_r, layer, (shift, factor), None)
+    out = plain_layer(x, weight_l, bias, weight_r, layer, (shift, factor), None, "float32")
     torch.testing.assert_close(out[0], (x[0] - 100) * 2 @ weight_r.T + bias)
     assert torch.equal(neighbor_mean(x, layer.indptr, layer.indices)[0], torch.zeros(4))
 
@@ -104,7 +110,7 @@ def test_nodes_without_neighbors_give_their_own_part_alone() -> None:
 def test_no_destinations_give_no_rows_and_no_gradient() -> None:
     x, given = torch.randn(7, 4, requires_grad=True), weights(4, 2)
     layer = Layer(torch.tensor([0]), torch.empty(0, dtype=torch.int64), 7, 0)
-    out = plain_layer(x, *given, layer, None, RELU)
+    out = plain_layer(x, *given, layer, None, RELU, "float32")
     out.sum().backward()
     assert out.shape == (0, 2)
     assert not x.grad.any()
@@ -123,7 +129,9 @@ def test_layer_is_pygs() -> None:
     destinations = edge_index(layer.indptr, layer.indices)
     wanted = theirs((x, x[:80]), destinations, size=(200, 80))
     given = theirs.lin_l.weight, theirs.lin_l.bias, theirs.lin_r.weight
-    torch.testing.assert_close(plain_layer(x, *given, layer, None, None), wanted, rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(
+        plain_layer(x, *given, layer, None, None, "float32"), wanted, rtol=1e-4, atol=1e-5
+    )
 
 
 @pytest.mark.usefixtures("no_kernels")

@@ -56,6 +56,18 @@ def hits(report: dict[str, Any]) -> dict[str, int]:
     return {tier: counters["hits"] for tier, counters in report["sources"].items()}
 
 
+def test_losses_in_bfloat16_are_the_cpus_raw_and_compressed(root: Path, on_cpu: dict[str, Any]) -> None:
+    cpu = train(config(root, precision="bfloat16"))
+    raw = train(
+        config(root, precision="bfloat16", raw=True, cache_bytes="40KiB", host_bytes="100KiB"), SimtCuda()
+    )
+    assert results(raw) == results(cpu)
+    losses = [[epoch["loss"] for epoch in report["epochs"]] for report in (cpu, on_cpu)]
+    assert losses[0] == pytest.approx(losses[1], rel=2e-2)
+    assert losses[0] != losses[1]
+    assert cpu["settings"]["precision"] == "bfloat16"
+
+
 @pytest.mark.parametrize(
     ("changes", "tiers"),
     [
