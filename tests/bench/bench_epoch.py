@@ -5,8 +5,10 @@ python tests/bench/bench_epoch.py [--nodes 2000000] [--root data] [--batches 20]
 
 import argparse
 import itertools
+import statistics
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -14,10 +16,11 @@ from timing import Row, Setting, compare, told
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
-from torch_geometric.loader import NodeLoader
+from torch_geometric.loader import NeighborLoader, NodeLoader
 from torch_geometric.nn import GraphSAGE as PyGSAGE
+from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
 
-from gnn_ibp import FeatureStore, Loader
+from gnn_ibp import Dataset, FeatureStore, Loader
 from gnn_ibp.converters.prepare import prepare
 from gnn_ibp.samplers import NeighborSampler
 from gnn_ibp.train.loop import Epoch, train_epoch
@@ -28,35 +31,61 @@ FANOUT, BATCH_SIZE, HIDDEN = [15, 10, 5], 1024, 256
 
 
 def measure_epoch(setting: Setting) -> Iterator[Row]:
-    """The first batches of an epoch, beside PyG's GraphSAGE and NodeLoader over Data in memory.
+    """The first batches of an epoch, beside PyG's GraphSAGE and loader over Data in memory.
 
-    Both draw by our sampler, PyG's needing pyg-lib or torch-sparse.
+    The same seeds and the same model. A last line sets the time that sampling and fetching a minibatch take
+    one thread beside the time that the whole minibatch takes.
     """
     num_nodes, num_batches = (2000, 2) if setting.quick else (2_000_000, 10)
     batch_size, hidden = (16, 16) if setting.quick else (BATCH_SIZE, HIDDEN)
     ds = prepare(f"synthetic:{num_nodes}", setting.data, say=lambda _: None)
     sampler, seeds = NeighborSampler(ds.graph, FANOUT), ds.split["train"]
-    loader = Loader(FeatureStore(ds), sampler, seeds, batch_size, shuffle=True, max_batches=num_batches)
-    x = torch.cat(list(ds.feature_file("x").decoded_blocks()))
+    seeds = seeds[torch.randperm(len(seeds), generator=torch.Generator().manual_seed(0))]
+    loader = Loader(FeatureStore(ds), sampler, seeds, batch_size, max_batches=num_batches)
     stats = ds.statistics("x")
     assert stats is not None
     normalize = Normalize("standard", stats.mean, stats.scale)
-    data = Data(x=(x - torch.from_numpy(stats.mean)) / torch.from_numpy(stats.scale), y=ds.y)
-    data.edge_index = torch.empty(2, 0, dtype=torch.int64)  # the sampler has the graph
-    pyg_loader = NodeLoader(data, sampler, seeds, batch_size=batch_size, shuffle=True)
+    baseline, pyg_loader = loader_of_pyg(ds, sampler, seeds, batch_size)
+    epochs: list[Epoch] = []
+
+    def ours(model: GraphSAGE, optimizer: torch.optim.Optimizer) -> float:
+        epochs.append(train_epoch(model, loader, optimizer, number=1, seed=0))
+        return epochs[-1].seconds["total"]
+
     for dropout in (0.0, 0.5):
         model = GraphSAGE(128, hidden, len(FANOUT), ds.num_classes, dropout, normalize)
         pyg = PyGSAGE(128, hidden, len(FANOUT), ds.num_classes, dropout=dropout)
-        optimizer = torch.optim.Adam(model.parameters())
         runs = {
-            f"synthetic:{num_nodes}, dropout {dropout}": lambda m=model, o=optimizer: train_epoch(
-                m, loader, o, number=1, seed=0
-            ).seconds["total"],
-            "PyG's GraphSAGE, Data": lambda pyg=pyg: pyg_seconds(pyg, pyg_loader, num_batches),
+            f"synthetic:{num_nodes}, dropout {dropout}": partial(
+                ours, model, torch.optim.Adam(model.parameters())
+            ),
+            baseline: partial(pyg_seconds, pyg, pyg_loader, num_batches),
         }
-        yield from compare(
-            num_batches, "batches", runs, "PyG's GraphSAGE, Data", min(3, setting.num_rounds), told
-        )
+        yield from compare(num_batches, "batches", runs, baseline, min(3, setting.num_rounds), told)
+    line = statistics.median(epoch.seconds["sample"] + epoch.seconds["fetch"] for epoch in epochs)
+    total = statistics.median(epoch.seconds["total"] for epoch in epochs)
+    yield Row("sample and fetch, on one thread", num_batches, "batches", line, "the whole minibatch", total)
+
+
+def loader_of_pyg(
+    ds: Dataset, sampler: NeighborSampler, seeds: Tensor, batch_size: int
+) -> tuple[str, NodeLoader]:
+    """PyG's NeighborLoader over Data in memory, or, where it cannot sample, its NodeLoader with our sampler.
+
+    The features are normalized here, before any time is taken.
+    """
+    stats, x = ds.statistics("x"), torch.cat(list(ds.feature_file("x").decoded_blocks()))
+    assert stats is not None
+    data = Data(x=(x - torch.from_numpy(stats.mean)) / torch.from_numpy(stats.scale), y=ds.y)
+    if WITH_PYG_LIB or WITH_TORCH_SPARSE:
+        graph = ds.graph
+        dst = torch.repeat_interleave(torch.from_numpy(graph.indptr).diff())
+        data.edge_index = torch.stack([torch.from_numpy(graph.indices).long(), dst])
+        name = "PyG: NeighborLoader, Data"
+        return name, NeighborLoader(data, FANOUT, seeds, batch_size=batch_size)
+    data.edge_index = torch.empty(2, 0, dtype=torch.int64)  # the sampler has the graph
+    name = "PyG: our sampler, Data"
+    return name, NodeLoader(data, sampler, seeds, batch_size=batch_size)
 
 
 def pyg_seconds(model: nn.Module, loader: NodeLoader, num_batches: int) -> float:
