@@ -20,6 +20,9 @@ NAME = "meta.json"
 KIND = "gnn_ibp dataset"
 VERSION = 1
 
+SUM = "xxh3"
+"""The last field: the checksum (XXH3, 64 bits, hexadecimal) of the file without it."""
+
 NODE, EDGE = "node", "edge"
 _READ_BYTES = 8 << 20
 
@@ -137,7 +140,8 @@ class Meta:
 
     def to_json(self) -> bytes:
         fields = asdict(self) | {"features": {name: info.to_json() for name, info in self.features.items()}}
-        return json.dumps({"format": KIND, "version": VERSION, **fields}, indent=1, allow_nan=False).encode()
+        whole = {"format": KIND, "version": VERSION, **fields}
+        return signed(json.dumps(whole, indent=1, allow_nan=False).encode())
 
     @property
     def fingerprint(self) -> str:
@@ -166,6 +170,9 @@ class Meta:
         ):
             if rows_of.get(kind) != num_rows:
                 raise ValueError(f"{name!r} has {num_rows} rows, the graph has {rows_of.get(kind)} {kind}s")
+        for name in self.files:
+            if Path(name).name != name:
+                raise ValueError(f"it names the file {name!r}, which is not in its folder")
         for name in self._needed_files():
             if name not in self.files:
                 raise ValueError(f"it names the file {name!r}, and has no size and checksum of it")
@@ -194,7 +201,8 @@ class Meta:
             )
         file = DiskFile(path)
         try:
-            fields = json.loads(file.read(0, file.size).tobytes())
+            text = file.read(0, file.size).tobytes()
+            fields = json.loads(text)
             if not isinstance(fields, dict) or fields.pop("format", None) != KIND:
                 raise ValueError("it does not describe a data set of gnn_ibp")
             version = fields.pop("version")
@@ -203,6 +211,7 @@ class Meta:
                     f"the data set has format version {version!r}, this program reads version {VERSION}: a "
                     "newer gnn_ibp may read it"
                 )
+            has_sum = fields.pop(SUM, None) is not None  # those of older programs have none
             fields["features"] = {k: FeatureInfo.from_json(k, v) for k, v in fields["features"].items()}
             fields["arrays"] = {
                 k: ArrayInfo(**v | {"shape": tuple(v["shape"])}) for k, v in fields["arrays"].items()
@@ -210,8 +219,13 @@ class Meta:
             fields["files"] = {k: FileInfo(**v) for k, v in fields["files"].items()}
             meta = cls(**fields)
             meta._check()
+            if has_sum and signed(text[: text.rfind(b",")] + b"\n}") != text:
+                raise ValueError(
+                    f"it has another checksum, it is damaged or was edited; delete its last line, {SUM!r}, "
+                    "and the comma before to keep an edit"
+                )
             return meta
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
+        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
             what = f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else error
             raise FormatError(f"{path} cannot be used: {what}") from error
         finally:
@@ -230,6 +244,11 @@ def file_info(path: Path, title: str | None = None) -> FileInfo:
         return FileInfo(file.size, sum_of.hexdigest())
     finally:
         file.close()
+
+
+def signed(text: bytes) -> bytes:
+    """`text`, an object in JSON on several lines, with its checksum as its last field."""
+    return text.removesuffix(b"\n}") + f',\n "{SUM}": "{xxhash.xxh3_64_hexdigest(text)}"\n}}'.encode()
 
 
 def _short(values: NDArray[np.float32]) -> list[float]:

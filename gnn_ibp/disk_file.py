@@ -24,7 +24,8 @@ class DiskFile:
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._fd = -1
         self.path = Path(path)
-        self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+        # Not to wait for a writer where it is a pipe; regular files know no O_NONBLOCK.
+        self._fd = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         state = os.fstat(self._fd)
         if not stat.S_ISREG(state.st_mode):
             self.close()

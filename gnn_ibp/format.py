@@ -35,6 +35,8 @@ ROWS_AT = 4096
 
 BLOCK_BYTES = 4 << 20
 MAX_ROW_BYTES = 1 << 30
+MAX_ALIGN = 1 << 20
+"""Far below what sums of aligned sizes, in 64 bits, would overflow at."""
 
 CONDENSED, IN_PLACE = "condensed", "in-place"
 LAYOUTS = (CONDENSED, IN_PLACE)
@@ -135,12 +137,12 @@ class Header:
     def _check(self) -> None:
         counts = [self.codec, self.num_rows, self.num_raw_rows, self.rows_bytes, *self.row_shape]
         positive = [self.unit, self.align, self.block_bytes]
-        places = [
-            n for section in self.sections.values() for n in (section.at, section.num_bytes, section.xxh3)
-        ]
-        for number in counts + positive + places:
-            if type(number) is not int or not 0 <= number < 2**64:
-                raise ValueError(f"{number!r} stands where a count is wanted")
+        places = [number for section in self.sections.values() for number in (section.at, section.num_bytes)]
+        sums = [section.xxh3 for section in self.sections.values()]
+        for numbers, end in ((counts + positive + places, 2**63), (sums, 2**64)):
+            for number in numbers:
+                if type(number) is not int or not 0 <= number < end:
+                    raise ValueError(f"{number!r} stands where a count is wanted")
         if 0 in positive:
             raise ValueError("unit, align and block_bytes must not be 0")
         if self.layout not in LAYOUTS:
@@ -167,8 +169,11 @@ class Header:
 
 def check_align(align: int, unit: int) -> None:
     """ValueError unless condensed rows, whose sizes are multiples of `unit`, may be aligned at `align`."""
-    if align % 4 or align % unit or align < 4:
-        raise ValueError(f"align is {align}, it must be a multiple of 4 and of the codec's unit, {unit}")
+    if align % 4 or align % unit or not 4 <= align <= MAX_ALIGN:
+        raise ValueError(
+            f"align is {align}, it must be a multiple of 4 and of the codec's unit, {unit}, and at most "
+            f"{MAX_ALIGN}"
+        )
 
 
 def pack_preamble(header_at: int, header: bytes) -> bytes:

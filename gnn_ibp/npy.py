@@ -1,6 +1,7 @@
 """Plain arrays on disk (.npy): written; read whole or memory-mapped, or refused with the remedy."""
 
 import io
+import math
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -27,7 +28,7 @@ class NpyLayout(NamedTuple):
 
     @property
     def num_values(self) -> int:
-        return int(np.prod(self.shape, dtype=np.int64))
+        return math.prod(self.shape)  # Python's numbers: a lying header must not overflow
 
     @property
     def num_bytes(self) -> int:
@@ -60,7 +61,9 @@ def npy_layout(path: Path | str, dtypes: tuple[DTypeLike, ...], ndim: int = 1) -
         try:
             read_header = HEADERS[np.lib.format.read_magic(file)]
             shape, fortran, dtype = read_header(file)
-        except (ValueError, KeyError) as error:
+        except OSError:
+            raise
+        except Exception as error:  # NumPy reads it as text in Python, which can be wrong in every way
             raise FormatError(
                 f"{path} does not begin like a .npy file ({error}); write it with numpy.save"
             ) from error

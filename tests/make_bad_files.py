@@ -5,69 +5,73 @@ checksums is tested.
 """
 
 import io
-import json
 import struct
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
+from file_parts import FileParts
 from some_rows import numbered_file
 
 from gnn_ibp.disk_file import DiskFile
-from gnn_ibp.format import ROWS_AT, Header, checksum, pack_preamble, read_header
+from gnn_ibp.format import ROWS_AT, read_header
 
 FOLDER = Path(__file__).parent / "golden" / "bad"
 BLOCK_BYTES = 1024
 NUM_ROWS = 41
 
-Sections = dict[str, bytearray]
-Forger = Callable[[dict[str, Any], bytearray, Sections], None]
+Forger = Callable[[FileParts], None]
 
 
 def forged(good: Path, forge: Forger) -> bytes:
-    """The bytes of `good` after `forge` changed header, rows and sections, with checksums to match."""
-    file = DiskFile(good)
-    header = read_header(file)
-    fields = json.loads(header.to_json())
-    last = header.sections["bases"].at
-    rows = bytearray(file.read(ROWS_AT, last - ROWS_AT))
-    sections = {name: bytearray(file.read(s.at, s.num_bytes)) for name, s in header.sections.items()}
-    forge(fields, rows, sections)
-    blocks = [rows[at : at + BLOCK_BYTES] for at in range(0, len(rows), BLOCK_BYTES)]
-    sections["blocks"] = bytearray(struct.pack(f"<{len(blocks)}Q", *(checksum(bytes(b)) for b in blocks)))
-    at = ROWS_AT + len(rows)
-    for name in Header.SECTIONS:
-        data = bytes(sections[name])
-        fields["sections"][name] = {"at": at, "num_bytes": len(data), "xxh3": checksum(data)}
-        at += len(data)
-    text = fields.pop("text", None) or json.dumps(fields).encode()
-    return b"".join([pack_preamble(at, text), rows, *(sections[name] for name in Header.SECTIONS), text])
+    """The bytes of `good` after `forge` changed its parts, with checksums to match."""
+    parts = FileParts.of(good.read_bytes())
+    forge(parts)
+    return parts.signed()
 
 
 def set_field(name: str, value: object) -> Forger:
-    def forge(fields: dict[str, Any], rows: bytearray, sections: Sections) -> None:
-        fields[name] = value
+    def forge(parts: FileParts) -> None:
+        parts.fields[name] = value
+
+    return forge
+
+
+def set_header(text: bytes) -> Forger:
+    def forge(parts: FileParts) -> None:
+        parts.header = text
 
     return forge
 
 
 def set_byte(section: str, at: int, value: int) -> Forger:
-    def forge(fields: dict[str, Any], rows: bytearray, sections: Sections) -> None:
-        sections[section][at] = value
+    def forge(parts: FileParts) -> None:
+        parts.sections[section][at] = value
 
     return forge
 
 
-def greedy_row(fields: dict[str, Any], rows: bytearray, sections: Sections) -> None:
+def greedy_row(parts: FileParts) -> None:
     """Row 1 announces that no chunk participates: a longer payload than it has."""
-    first = int.from_bytes(sections["sizes"][:2], "little") * fields["unit"]
-    rows[first : first + 4] = bytes(4)
+    first = int.from_bytes(parts.sections["sizes"][:2], "little") * parts.fields["unit"]
+    parts.rows[first : first + 4] = bytes(4)
 
 
-def longer_row(fields: dict[str, Any], rows: bytearray, sections: Sections) -> None:
-    sections["sizes"][2] += 1
+def longer_row(parts: FileParts) -> None:
+    parts.sections["sizes"][2] += 1
+
+
+def overflowing_align(parts: FileParts) -> None:
+    """40 rows 2^62 bytes apart: the sums of each group of 32, and of all, are 0 in 64 bits."""
+    del parts.sections["sizes"][80:], parts.sections["bitmask"][5:], parts.rows[64:]
+    parts.sections["bases"][:] = bytes(16)
+    parts.fields |= {"num_rows": 40, "num_raw_rows": 8, "align": 2**62, "rows_bytes": 0}
+
+
+def endless_block(parts: FileParts) -> None:
+    """One block, of more bytes than a signed number holds."""
+    parts.block_bytes = parts.fields["block_bytes"] = 2**63
 
 
 FORGED: dict[str, tuple[Forger, str]] = {
@@ -87,9 +91,9 @@ FORGED: dict[str, tuple[Forger, str]] = {
     "raw-rows": (set_field("num_raw_rows", 10), "bitmask"),
     "block-bytes": (set_field("block_bytes", 1), "section"),
     "unknown-field": (set_field("colour", "blue"), "colour"),
-    "no-json": (set_field("text", b"{row_shape"), "header"),
-    "deep-json": (set_field("text", b"[" * 5000), "header"),
-    "other-json": (set_field("text", b"17"), "header"),
+    "no-json": (set_header(b"{row_shape"), "header"),
+    "deep-json": (set_header(b"[" * 5000), "header"),
+    "other-json": (set_header(b"17"), "header"),
     "bitmask-padding": (set_byte("bitmask", 5, 0xFF), "bitmask"),
     "bitmask-swap": (set_byte("bitmask", 0, 0b11011101), "index"),
     "bases": (set_byte("bases", 8, 0), "index"),
@@ -97,6 +101,8 @@ FORGED: dict[str, tuple[Forger, str]] = {
     "params-bitval": (set_byte("params", 4 + 80, 0xFF), "bitval"),
     "params-chunk-bits": (set_byte("params", 0, 31), "chunk_bits"),
     "row-too-greedy": (greedy_row, "row 1 "),
+    "overflowing-align": (overflowing_align, "align is 4611686018427387904"),
+    "endless-block": (endless_block, "9223372036854775808"),
 }
 
 

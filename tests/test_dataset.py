@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from small_dataset import edit_meta
 from torch_geometric.data import Data, HeteroData
 
 from gnn_ibp import Dataset
@@ -305,7 +306,9 @@ def test_what_is_no_data_set_is_told(tmp_path: Path) -> None:
         Dataset.open(tmp_path)
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"format": "gnn_ibp dataset", "version": 1}', "\xff"])
+@pytest.mark.parametrize(
+    "text", ["", "{", "[]", "{}", '{"format": "gnn_ibp dataset", "version": 1}', "\xff", "[" * 5000]
+)
 def test_a_damaged_meta_json_is_told(tmp_path: Path, text: str) -> None:
     meta = write(tmp_path / "ds").path / "meta.json"
     meta.write_bytes(text.encode("latin1"))
@@ -331,6 +334,8 @@ def test_a_damaged_meta_json_is_told(tmp_path: Path, text: str) -> None:
         (("features", "x", "kind"), "hyperedge"),
         (("features", "x", "statistics"), {}),
         (("features", "x", "parts", 0, "file"), "../other/x.ibp"),
+        (("files", "../other/x.ibp"), {"num_bytes": 0, "xxh3": ""}),
+        (("features", "x", "statistics", "mean"), [10**400]),
         (("features", "x", "raw_bytes"), "many"),
         (("features", "x", "density"), "high"),
     ],
@@ -349,14 +354,30 @@ def test_a_meta_json_that_was_edited_is_told(
         Dataset.open(tmp_path / "ds")
 
 
+def test_a_meta_json_that_makes_sense_but_was_changed_is_told(tmp_path: Path) -> None:
+    meta = write(tmp_path / "ds").path / "meta.json"
+    text = meta.read_text()
+    for changed in (text.replace('"name": "ds"', '"name": "dt"'), text + "\n", text.replace("  ", " ")):
+        assert changed != text
+        meta.write_text(changed)
+        with pytest.raises(FormatError, match=r"meta\.json .*another checksum.*delete its last line"):
+            Dataset.open(tmp_path / "ds")
+
+
+def test_a_meta_json_without_a_checksum_is_of_an_older_program(tmp_path: Path) -> None:
+    meta = write(tmp_path / "ds").path / "meta.json"
+    fields = json.loads(meta.read_text())
+    del fields["xxh3"]
+    meta.write_text(json.dumps(fields))
+    assert Dataset.open(tmp_path / "ds").num_nodes == NUM_NODES
+
+
 def test_a_feature_file_of_another_data_set_is_told(tmp_path: Path) -> None:
     dataset = write(tmp_path / "ds")
     other = write(tmp_path / "other", x=np.roll(X, 1, axis=0))
     shutil.copy(other.path / "x.ibp", dataset.path / "x.ibp")
-    meta = dataset.path / "meta.json"
-    fields = json.loads(meta.read_text())
-    fields["files"]["x.ibp"]["num_bytes"] = (other.path / "x.ibp").stat().st_size  # mostly it is another
-    meta.write_text(json.dumps(fields))
+    size = (other.path / "x.ibp").stat().st_size  # mostly it is another
+    edit_meta(dataset.path, lambda fields: fields["files"]["x.ibp"].update(num_bytes=size))
     with pytest.raises(FormatError, match="not the file that this data set was written with"):
         Dataset.open(dataset.path).feature_file()
 

@@ -1,5 +1,6 @@
 """What opening and verifying a feature file promises about bytes that nobody should trust."""
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -40,7 +41,7 @@ def test_every_case_has_a_kept_file() -> None:
 
 def test_forging_nothing_gives_a_good_file(tmp_path: Path) -> None:
     numbered_file(tmp_path / "good.ibp", 41, block_bytes=1024)
-    (tmp_path / "same.ibp").write_bytes(forged(tmp_path / "good.ibp", lambda fields, rows, sections: None))
+    (tmp_path / "same.ibp").write_bytes(forged(tmp_path / "good.ibp", lambda parts: None))
     use(tmp_path / "same.ibp")
 
 
@@ -151,3 +152,9 @@ def test_block_sums_do_not_depend_on_how_bytes_come() -> None:
         pieces.add(piece)
     expected = [checksum(data[at : at + 64]) for at in range(0, 1000, 64)]
     assert pieces.finish().tolist() == whole.finish().tolist() == expected
+
+
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(OSError, match="not a regular file"):
+        FeatureFile(tmp_path / "pipe")

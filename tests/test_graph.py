@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from gnn_ibp import ops
 from gnn_ibp.errors import FormatError
 from gnn_ibp.graph import Graph, build_csc
+from gnn_ibp.npy import npy_header
 
 
 def random_edges(num_nodes: int, num_edges: int, seed: int = 0) -> np.ndarray:
@@ -190,6 +191,16 @@ def test_damaged_graph_is_refused_in_memory_and_found_by_check(tmp_path, indptr,
         mapped.check()
 
 
+def announce(num_values):
+    """Damages an array: its header announces this length."""
+
+    def damage(path):
+        header = npy_header(np.dtype(np.int32), (num_values,))
+        path.write_bytes(header + path.read_bytes()[len(header) :])
+
+    return damage
+
+
 @pytest.mark.parametrize("mmap", [False, True])
 @pytest.mark.parametrize(
     ("name", "damage", "message"),
@@ -197,6 +208,8 @@ def test_damaged_graph_is_refused_in_memory_and_found_by_check(tmp_path, indptr,
         ("indices.npy", lambda path: path.write_bytes(path.read_bytes()[:-5]), "cut short"),
         ("indices.npy", lambda path: path.write_bytes(b""), "does not begin like"),
         ("indices.npy", lambda path: path.write_bytes(path.read_bytes()[128:]), "does not begin like"),
+        ("indices.npy", lambda path: path.write_bytes(b"\x93NUMPY\x01\0\x76\0" + b"{(\0" * 50), "begin like"),
+        ("indices.npy", announce(2**70), r"announces \d{22}"),
         ("indices.npy", lambda path: np.save(path, np.load(path).astype(">i8")), "big-endian int64"),
         ("indices.npy", lambda path: np.save(path, np.load(path).astype(float)), "float64.*int32 or int64"),
         ("indptr.npy", lambda path: np.save(path, np.load(path)[:-3]), "indptr goes from 0 to"),

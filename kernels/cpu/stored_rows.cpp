@@ -30,7 +30,8 @@ bool check_index(const RowLayout& layout, uint64_t rows_bytes) {
         at += layout.aligned_size(i);
       }
       const uint64_t next = group + 1 < num_groups ? layout.bases[group + 1] : rows_bytes;
-      if (!sizes_good || at != next) good.store(false, std::memory_order_relaxed);
+      // A sum that overflows would have passed rows_bytes, at which all bases end.
+      if (!sizes_good || at != next || at > rows_bytes) good.store(false, std::memory_order_relaxed);
     }
   });
   return good;

@@ -98,18 +98,18 @@ def build(
     wrapper += "".join(f"SIMT_EXPORT({name})\n" for name in names)
     warnings = ("-Wall", "-Wno-unused-variable", "-Wno-unknown-pragmas")
     kernel_flags = (*_base_flags(flags), f"-I{kernels.resolve()}", *warnings, *flags.kernel_flags)
-    key = _key(
+    key = key_of(
         _sources(kernels, {".h", ".cuh", ".cu"}),
         _harness_sources(),
         wrapper,
         source.read_text(),
         repr(flags),
-        _version(flags.compiler),
+        compiler_version(flags.compiler),
     )
     target = builds / (f"{source.stem}-{key}" + (".so" if sanitizer is None else ""))
-    with _locked(target):
+    with locked(target):
         if not target.exists():
-            _remove_old(builds)
+            remove_old(builds)
             with tempfile.TemporaryDirectory(dir=builds) as folder:
                 made = Path(folder) / "made"
                 (Path(folder) / "wrapper.cpp").write_text(wrapper)
@@ -126,9 +126,9 @@ def _harness(sanitizer: str | None, flags: Sanitizer) -> list[Path]:
     """The objects of the harness, compiled once for all kernel files."""
     objects = []
     for name in ["simt"] if sanitizer is None else ["simt", "simt_main"]:
-        key = _key(_harness_sources(), repr(flags), _version(flags.compiler))
+        key = key_of(_harness_sources(), repr(flags), compiler_version(flags.compiler))
         target = BUILDS / f"{name}-{key}.o"
-        with _locked(target):
+        with locked(target):
             if not target.exists():
                 partial = target.with_suffix(".partial")
                 harness_flags = (*_base_flags(flags), *flags.harness_flags)
@@ -165,7 +165,7 @@ def _harness_sources() -> bytes:
     return _sources(HARNESS, {".h", ".cpp"})
 
 
-def _key(*parts: str | bytes) -> str:
+def key_of(*parts: str | bytes) -> str:
     digest = hashlib.sha256()
     for part in parts:
         digest.update(part if isinstance(part, bytes) else part.encode())
@@ -174,13 +174,13 @@ def _key(*parts: str | bytes) -> str:
 
 
 @cache
-def _version(compiler: str) -> str:
+def compiler_version(compiler: str) -> str:
     if shutil.which(compiler) is None:
         raise BuildError(f"there is no {compiler} here: install it to run the kernels' tests")
     return subprocess.run([compiler, "--version"], capture_output=True, text=True).stdout
 
 
-class _locked:  # noqa: N801
+class locked:  # noqa: N801
     """Holds the lock of a file that several processes may want to make at once."""
 
     def __init__(self, target: Path) -> None:
@@ -194,7 +194,7 @@ class _locked:  # noqa: N801
         self._file.close()
 
 
-def _remove_old(builds: Path) -> None:
+def remove_old(builds: Path) -> None:
     oldest = time.time() - KEPT_DAYS * 86400
     for path in builds.iterdir():
         if path.is_file() and path.stat().st_mtime < oldest:

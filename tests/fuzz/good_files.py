@@ -1,0 +1,75 @@
+"""Small files of every kind, undamaged: what the fuzzer begins with."""
+
+from dataclasses import dataclass
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import torch
+from file_parts import FileParts
+
+from gnn_ibp.codec import IBPCodec
+from gnn_ibp.feature_writer import write_feature_file
+from gnn_ibp.format import MAGIC, ROWS_AT, Header
+
+Region = tuple[int, int]
+
+
+@dataclass(frozen=True)
+class GoodFile:
+    """name tells its kind; data: its bytes; regions: where its parts begin and end."""
+
+    name: str
+    data: bytes
+    regions: list[Region]
+
+    @classmethod
+    def of(cls, name: str, data: bytes) -> "GoodFile":
+        """Of a file of any kind: arrays have a header, feature files many parts."""
+        ends = [len(data)]
+        if name.endswith(".npy"):
+            ends = [128, *ends]
+        if data.startswith(MAGIC):
+            parts = FileParts.of(data)
+            tail = [ROWS_AT + len(parts.rows)]  # behind what the preamble says, its rest, its checksum
+            for section in Header.SECTIONS:
+                tail.append(tail[-1] + len(parts.sections[section]))
+            ends = [40, ROWS_AT - 8, ROWS_AT, *tail, len(data)]
+        return cls(name, data, [pair for pair in pairwise([0, *ends]) if pair[0] < pair[1]])
+
+
+def good_files(folder: Path) -> list[GoodFile]:
+    """Written in `folder`, which is left empty."""
+    rng = np.random.default_rng(0)
+    half = rng.uniform(0.5, 1, (75, 20)).astype(np.float32)
+    half[::5] = rng.integers(0, 256, (15, 80), np.uint8).view(np.float32)
+    few = (rng.random((40, 130)) < 0.05).astype(np.float32)
+    years = rng.integers(1990, 2030, 100).astype(np.int16)
+    wide = rng.integers(0, 256, (3, 66_001), np.uint8) & np.uint8(3)
+    doubles = rng.normal(size=(33, 3, 2))
+    cases: dict[str, tuple[np.ndarray | torch.Tensor, dict[str, object]]] = {
+        "float32": (half, {"block_bytes": 1024}),
+        "float32-in-place": (half, {"block_bytes": 512, "layout": "in-place"}),
+        "float32-align-32": (half[:64], {"align": 32, "block_bytes": 4096}),
+        "sparse": (few, {"block_bytes": 700}),
+        "sparse-in-place": (few, {"layout": "in-place", "block_bytes": 1 << 20}),
+        "numbers": (years, {"block_bytes": 64}),
+        "int16": (years.reshape(10, 10), {"block_bytes": 64}),
+        "float64": (doubles, {"block_bytes": 256}),
+        "bfloat16": (torch.from_numpy(half[:40, :9].copy()).bfloat16(), {"align": 12}),
+        "bytes": (wide[:, :33], {"block_bytes": 100}),
+        "wide": (wide, {"block_bytes": 20_000}),
+        "wide-in-place": (wide, {"layout": "in-place"}),
+        "noise": (rng.integers(0, 256, (20, 24), np.uint8), {}),
+        "no-rows": (half[:0], {}),
+        "no-columns": (half[:50, :0], {}),
+        "no-columns-in-place": (half[:50, :0], {"layout": "in-place"}),
+        "one-row": (half[1:2], {}),
+    }
+    made = []
+    for name, (rows, options) in cases.items():
+        path = folder / f"{name}.ibp"
+        write_feature_file(path, rows, IBPCodec.fit(rows), **options)  # type: ignore[arg-type]
+        made.append(GoodFile.of(name, path.read_bytes()))
+        path.unlink()
+    return made
