@@ -49,7 +49,8 @@ def build_extension() -> Path:
     plain += (f"-I{KERNELS}", f"-I{sysconfig.get_paths()['include']}", f"-I{nanobind.include_dir()}")
     plain += (f"-I{Path(nanobind.include_dir()).parent / 'ext' / 'robin_map' / 'include'}",)
     units = [Unit(Path(nanobind.source_dir()) / "nb_combined.cpp", plain)]
-    units += [Unit(KERNELS / "bindings.cpp", plain)]
+    bindings = [KERNELS / "bindings.cpp", *sorted((KERNELS / "bindings").glob("*.cpp"))]
+    units += [Unit(path, plain) for path in bindings]
     units += [Unit(path, (*plain, *ADDRESS)) for path in sorted((KERNELS / "cpu").glob("*.cpp"))]
     return _linked("_kernels", units, (*ADDRESS, "-shared", "-pthread"))
 
