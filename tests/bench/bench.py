@@ -25,7 +25,7 @@ import numpy as np
 import torch
 from timing import RATES, Row, Setting
 
-from gnn_ibp import ops
+from gnn_ibp import IBPCodec, ops
 from gnn_ibp.progress import progress
 from gnn_ibp.train.machine import processor_name, processors
 
@@ -46,7 +46,8 @@ def machine() -> dict[str, str | int | float]:
     return {
         "processor": processor_name(),
         "processors": processors(),
-        "simd": torch.backends.cpu.get_cpu_capability(),
+        "simd": IBPCodec.raw(64).kernel.simd,
+        "torch_simd": torch.backends.cpu.get_cpu_capability(),
         "memory_gib": round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1),
         "python": platform.python_version(),
         "numpy": np.__version__,
@@ -59,9 +60,9 @@ def machine() -> dict[str, str | int | float]:
 def machine_text(facts: dict[str, str | int | float]) -> str:
     """One line of `machine()`."""
     return (
-        f"{facts['processor']}, {facts['processors']} processors ({facts['simd']}), "
-        f"{facts['memory_gib']} GiB; torch {facts['torch']} on {facts['torch_threads']} threads, "
-        f"numpy {facts['numpy']}, Python {facts['python']}"
+        f"{facts['processor']}, {facts['processors']} processors, {facts['memory_gib']} GiB, "
+        f"SIMD level {facts['simd']}; torch {facts['torch']} ({facts['torch_simd']}) on "
+        f"{facts['torch_threads']} threads, numpy {facts['numpy']}, Python {facts['python']}"
     )
 
 

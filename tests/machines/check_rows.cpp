@@ -1,9 +1,8 @@
 // Encodes and decodes the rows of a flat file and compares with what it says they are; no Python, so that it
 // runs for other processors under an emulator. row_cases.py writes the file and draws its layout.
 //
-// GNN_IBP_SIMD names the level of vector instructions, as everywhere.
-//
-// check_rows FILE: prints "CASES cases, ROWS rows" where all are right; names the first wrong row otherwise.
+// check_rows FILE: does so at every level of vector instructions that the processor has; prints
+// "CASES cases, ROWS rows: LEVELS" where all are right, names the first wrong row otherwise.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
@@ -99,9 +98,9 @@ void check_gather(const RowCodec& codec, const Case& made, const RowSlab& slab) 
             ids[i]);
 }
 
-void check(const Case& made) {
+void check(const Case& made, SimdLevel level) {
   const auto codec = make_ibp_codec(made.mask.data(), made.bitval.data(), made.row_bytes,
-                                    static_cast<int>(made.chunk_bits), simd_level());
+                                    static_cast<int>(made.chunk_bits), level);
   std::vector<int64_t> sizes(made.num_rows);
   stored_sizes(*codec, made.rows.data(), made.num_rows, sizes.data());
   for (int64_t i = 0; i < made.num_rows; ++i)
@@ -122,7 +121,10 @@ int main(int argc, char** argv) {
   CaseFile file(argv[1]);
   Case made;
   int64_t num_cases = 0, num_rows = 0;
-  for (; file.next(made); ++num_cases, num_rows += made.num_rows) check(made);
-  std::printf("%lld cases, %lld rows\n", static_cast<long long>(num_cases), static_cast<long long>(num_rows));
+  for (; file.next(made); ++num_cases, num_rows += made.num_rows)
+    for (const SimdLevel level : supported_simd_levels()) check(made, level);
+  std::printf("%lld cases, %lld rows:", static_cast<long long>(num_cases), static_cast<long long>(num_rows));
+  for (const SimdLevel level : supported_simd_levels()) std::printf(" %s", name_of(level));
+  std::printf("\n");
   return 0;
 }
