@@ -18,6 +18,7 @@ def test_damaged_rows_never_make_the_kernels_read_or_write_outside(tmp_path: Pat
         pytest.skip("there is no C++ compiler here")
     program = tmp_path / "fuzz_codec"
     flags = ["-std=c++20", "-O0", "-pthread", "-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+    flags += ["-DGNN_IBP_EMULATED_AVX512", f"-I{TESTS / 'machines'}"]
     sources = [TESTS / "fuzz_codec.cpp", *(KERNELS / "cpu" / name for name in SOURCES)]
     built = subprocess.run(
         [compiler, *flags, f"-I{KERNELS}", *sources, "-o", program],

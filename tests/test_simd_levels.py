@@ -14,7 +14,7 @@ from gnn_ibp.ops import Source
 from gnn_ibp.reference import Masks
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "ibp_golden.json").read_text())
-LEVELS = ["portable", "bmi2", "avx2"]
+LEVELS = ["portable", "bmi2", "avx2", "avx512"]
 CHUNK_BITS = [8, 16, 32, 64]
 
 Bytes = NDArray[np.uint8]
@@ -87,6 +87,23 @@ def test_random_rows_are_gathered_exactly(level: str, in_place: bool) -> None:
         out = np.zeros((len(ids), rows.shape[1]), np.uint8)
         ops.gather_decode(ids, [source], out)
         assert np.array_equal(out, rows[ids]), chunk_bits
+
+
+def test_a_batch_beyond_the_caches_is_written_past_them_exactly() -> None:
+    rng = np.random.default_rng(6)
+    masks = made_masks(rng, 32, 100, "upper")
+    rows = made_rows(rng, masks, 2000)
+    codec = IBPCodec(masks.mask, masks.bitval, 32)
+    source = Source(ops.encode_rows(codec, rows, 16), None, codec)
+    ids = rng.integers(0, len(rows), 50_000)
+    at = rng.permutation(len(ids))
+    memory = np.zeros(len(ids) * 400 + 64, np.uint8)
+    for first in (0, 4, 63):  # rows begin and end anywhere in a cache line
+        out = memory[first:][: len(ids) * 400].reshape(len(ids), 400)
+        assert out.nbytes > 16 << 20
+        ops.gather_decode(ids, [source], out, at)
+        assert np.array_equal(out[at], rows[ids])
+        out[:] = 0
 
 
 def test_the_highest_level_is_chosen_unless_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

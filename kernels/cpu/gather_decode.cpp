@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <vector>
 
+#include "cpu/stream_out.h"
 #include "cpu/thread_pool.h"
 
 namespace gnn_ibp {
 namespace {
 
-constexpr int64_t kBlock = 64;           // rows that are looked up, then located, then decoded together
-constexpr size_t kPieceBytes = 1 << 16;  // of decoded rows, for one thread at a time
+constexpr int64_t kBlock = 64;                 // rows that are looked up, then located, then decoded together
+constexpr size_t kPieceBytes = 1 << 17;        // of decoded rows, for one thread at a time
+constexpr size_t kLongestStreamed = 32 << 10;  // rows that stay in the first caches on their way out
 constexpr size_t kCacheLine = 64;
 
 inline void prefetch(const void* address) {
@@ -24,50 +26,49 @@ inline void prefetch(const void* address) {
 struct Place {
   const RowSource* source = nullptr;  // none: it is missing
   int64_t slot = 0;
+  const uint8_t* stored = nullptr;  // none: the index leads outside of the source
+  size_t size = 0;
   bool encoded = false;
-  Extent extent{0, 0};
 };
 
 Place look_up(int64_t id, const RowSource* sources, int num_sources) {
-  for (int s = 0; s < num_sources; ++s) {
+  Place place;
+  for (int s = 0; s < num_sources && !place.source; ++s) {
     const RowSource& source = sources[s];
-    const int64_t slot = source.slot_of ? source.slot_of[id] : id;
-    if (slot < 0) continue;
-    if (slot < source.layout.num_rows) source.layout.prefetch_index(slot, prefetch);
-    return {&source, slot};
+    place.slot = source.slot_of ? source.slot_of[id] : id;
+    if (place.slot < 0) continue;
+    place.source = &source;
+    if (place.slot < source.layout.num_rows) source.layout.prefetch_index(place.slot, prefetch);
   }
-  return {};
+  return place;
 }
 
-// Fills in the extent; false where it is none of the source's.
-bool locate(Place& place) {
+// Finds the row's bytes and asks for all of their lines.
+void locate(Place& place) {
   const RowSource& source = *place.source;
-  if (place.slot >= source.layout.num_rows) return false;
+  if (place.slot >= source.layout.num_rows) return;
+  const auto [at, size] = source.layout.extent(place.slot);
+  if (at > source.num_bytes || size > source.num_bytes - at) return;
   place.encoded = source.layout.encoded(place.slot);
-  place.extent = source.layout.extent(place.slot);
-  const auto [at, size] = place.extent;
-  if (at > source.num_bytes || size > source.num_bytes - at) return false;
-  for (uint64_t line = 0; line < size; line += kCacheLine) prefetch(source.first + at + line);
-  return true;
+  place.stored = source.first + at;
+  place.size = size;
+  for (size_t line = 0; line < size; line += kCacheLine) prefetch(place.stored + line);
+  if (size) prefetch(place.stored + size - 1);
 }
 
-// Decodes the row; returns its stored bytes, or -1 where it is damaged.
-int64_t decode(const Place& place, size_t row_bytes, uint8_t* row) {
+// The bytes of the well-formed row as stored, or -1 where it is damaged.
+int64_t checked_size(const Place& place, size_t row_bytes) {
+  if (!place.stored) return -1;
   const RowSource& source = *place.source;
-  const uint8_t* stored = source.first + place.extent.at;
-  size_t size = place.extent.size;
+  size_t size = place.size;
   if (!place.encoded) {
     if (size != row_bytes) return -1;
-    std::copy_n(stored, row_bytes, row);
-    return static_cast<int64_t>(size);
-  }
-  if (source.layout.in_place()) {
-    size = source.codec->announced_size(stored, size);
+  } else if (source.layout.in_place()) {
+    size = source.codec->announced_size(place.stored, size);
     if (size == 0) return -1;
-  } else if (!source.codec->check(stored, size)) {
+  } else if (!source.codec->check(place.stored, size)) {
     return -1;
   }
-  source.codec->decode(stored, row);
   return static_cast<int64_t>(size);
 }
 
@@ -78,40 +79,76 @@ struct Call {
   size_t row_bytes;
   uint8_t* out;
   int64_t *missing_ids, *missing_at;
+  bool streamed;  // past the caches
+
+  int64_t row_at(int64_t i) const { return at ? at[i] : i; }
+};
+
+// Puts rows where the caller wants them.
+class Target {
+ public:
+  explicit Target(const Call& call) : call_(call), row_(call.streamed ? call.row_bytes : 0) {}
+  ~Target() {
+    if (call_.streamed) finish_streaming();
+  }
+
+  void put(const Place& place, int64_t row_at) {
+    uint8_t* to = call_.out + static_cast<size_t>(row_at) * call_.row_bytes;
+    if (!call_.streamed) {
+      decode(place, to);
+    } else if (place.encoded) {
+      decode(place, row_.data());
+      stream_row(to, row_.data(), call_.row_bytes);
+    } else {
+      stream_row(to, place.stored, call_.row_bytes);
+    }
+  }
+
+ private:
+  void decode(const Place& place, uint8_t* to) const {
+    if (place.encoded) {
+      place.source->codec->decode(place.stored, to);
+    } else {
+      std::copy_n(place.stored, call_.row_bytes, to);
+    }
+  }
+
+  const Call& call_;
+  std::vector<uint8_t> row_;
 };
 
 // Serves ids [begin, end); those that are missing are written from missing_ids[begin] on. Three loops a
 // block, so that the cache misses of many rows overlap.
 GatherCounts serve(const Call& call, int64_t begin, int64_t end) {
   GatherCounts counts;
+  Target target(call);
   Place places[kBlock];
-  int64_t missing = begin;
   for (int64_t first = begin; first < end; first += kBlock) {
     const int64_t count = std::min(kBlock, end - first);
     for (int64_t k = 0; k < count; ++k)
       places[k] = look_up(call.ids[first + k], call.sources, call.num_sources);
-    bool well[kBlock];
-    for (int64_t k = 0; k < count; ++k) well[k] = !places[k].source || locate(places[k]);
+    for (int64_t k = 0; k < count; ++k)
+      if (places[k].source) locate(places[k]);
     for (int64_t k = 0; k < count; ++k) {
-      const int64_t i = first + k, row_at = call.at ? call.at[i] : i;
-      if (!places[k].source) {
+      const int64_t i = first + k;
+      const Place& place = places[k];
+      if (!place.source) {
+        const int64_t missing = begin + counts.num_missing++;
         call.missing_ids[missing] = call.ids[i];
-        call.missing_at[missing++] = row_at;
+        call.missing_at[missing] = call.row_at(i);
         continue;
       }
-      uint8_t* row = call.out + static_cast<size_t>(row_at) * call.row_bytes;
-      const int64_t size = well[k] ? decode(places[k], call.row_bytes, row) : -1;
+      const int64_t size = checked_size(place, call.row_bytes);
       if (size < 0) {
         counts.damaged = i;
-        counts.num_missing = missing - begin;
         return counts;
       }
-      const auto s = places[k].source - call.sources;
+      target.put(place, call.row_at(i));
+      const auto s = place.source - call.sources;
       counts.hits[s] += 1;
       counts.encoded_bytes[s] += size;
     }
   }
-  counts.num_missing = missing - begin;
   return counts;
 }
 
@@ -120,7 +157,8 @@ GatherCounts serve(const Call& call, int64_t begin, int64_t end) {
 GatherCounts gather_decode(const int64_t* ids, const int64_t* at, int64_t n, const RowSource* sources,
                            int num_sources, size_t row_bytes, uint8_t* out, int64_t* missing_ids,
                            int64_t* missing_at) {
-  const Call call{ids, at, sources, num_sources, row_bytes, out, missing_ids, missing_at};
+  const bool streamed = static_cast<uint64_t>(n) * row_bytes > kCacheShare && row_bytes <= kLongestStreamed;
+  const Call call{ids, at, sources, num_sources, row_bytes, out, missing_ids, missing_at, streamed};
   const int64_t piece_rows =
       std::max<int64_t>(kBlock, static_cast<int64_t>(kPieceBytes / std::max<size_t>(1, row_bytes)));
   std::vector<GatherCounts> pieces(static_cast<size_t>((n + piece_rows - 1) / piece_rows));

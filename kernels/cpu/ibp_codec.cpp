@@ -19,6 +19,8 @@ IbpLevel<Word> functions_of(SimdLevel level) {
       return ibp_bmi2<Word>();
     case SimdLevel::kAvx2:
       return ibp_avx2<Word>();
+    case SimdLevel::kAvx512:
+      return ibp_avx512<Word>();
 #endif
     default:
       return ibp_portable<Word>();

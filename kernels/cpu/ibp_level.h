@@ -29,6 +29,8 @@ template <typename Word>
 IbpLevel<Word> ibp_bmi2();
 template <typename Word>
 IbpLevel<Word> ibp_avx2();
+template <typename Word>
+IbpLevel<Word> ibp_avx512();
 #endif
 
 }  // namespace gnn_ibp

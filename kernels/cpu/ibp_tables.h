@@ -27,7 +27,7 @@ struct IbpTables {
 
   size_t num_chunks, participation_bytes;
   std::vector<Word> mask, bitval, keep;  // keep = ~mask
-  std::vector<uint8_t> saved;            // bits left out where the chunk participates
+  std::vector<uint8_t> saved;            // bits left out where the chunk participates; 16 bytes more
   std::vector<uint64_t> all_invariant;   // a bit a chunk: participating, it adds nothing to the payload
 
   // Bits left out by four chunks, for every pattern of their participation bits.
@@ -111,7 +111,7 @@ IbpTables<Word>::IbpTables(const uint8_t* mask_bytes, const uint8_t* bitval_byte
   mask.assign(padded, static_cast<Word>(~Word{0}));
   bitval.resize(padded);
   keep.resize(padded);
-  saved.resize(padded);
+  saved.resize(padded + 16);  // for loads of 16 where fewer are wanted
   all_invariant.resize(padded / kIbpBlock);
   for (auto& step : moves) step.resize(padded);
   for (size_t j = 0; j < padded; ++j) {

@@ -16,8 +16,8 @@ class RowCodec {
  public:
   virtual ~RowCodec() = default;
 
-  size_t row_bytes() const { return row_bytes_; }  // of a raw row
-  size_t unit() const { return unit_; }            // sizes of stored rows are multiples of this
+  size_t row_bytes() const { return row_bytes_; }       // of a raw row
+  size_t unit() const { return unit_; }                 // sizes of stored rows are multiples of this
   SimdLevel simd_level() const { return simd_level_; }  // of its instructions; no bit depends on it
 
   // Bytes `row` takes when stored; row_bytes() means that encoding does not pay and it is stored raw.

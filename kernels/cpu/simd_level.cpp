@@ -7,7 +7,15 @@
 namespace gnn_ibp {
 namespace {
 
-constexpr SimdLevel kLevels[] = {SimdLevel::kPortable, SimdLevel::kBmi2, SimdLevel::kAvx2};
+constexpr SimdLevel kLevels[] = {SimdLevel::kPortable, SimdLevel::kBmi2, SimdLevel::kAvx2,
+                                 SimdLevel::kAvx512};
+
+// A test runs that level's code without the processor: see ibp_avx512.cpp.
+#ifdef GNN_IBP_EMULATED_AVX512
+constexpr bool kEmulatedAvx512 = true;
+#else
+constexpr bool kEmulatedAvx512 = false;
+#endif
 
 bool is_supported(SimdLevel level) {
   switch (level) {
@@ -18,6 +26,10 @@ bool is_supported(SimdLevel level) {
       return __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
     case SimdLevel::kAvx2:
       return __builtin_cpu_supports("avx2") && is_supported(SimdLevel::kBmi2);
+    case SimdLevel::kAvx512:
+      return is_supported(SimdLevel::kAvx2) &&
+             (kEmulatedAvx512 || (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                                  __builtin_cpu_supports("avx512vbmi2")));
 #endif
     default:
       return false;
@@ -46,6 +58,8 @@ const char* name_of(SimdLevel level) {
       return "bmi2";
     case SimdLevel::kAvx2:
       return "avx2";
+    case SimdLevel::kAvx512:
+      return "avx512";
     default:
       return "portable";
   }

@@ -13,6 +13,7 @@ enum class SimdLevel {
   kPortable,  // plain C++, any processor
   kBmi2,      // pdep and pext
   kAvx2,      // 32 bytes at a time
+  kAvx512,    // 64 bytes at a time; needs BW, VL and VBMI2
 };
 
 const char* name_of(SimdLevel level);
