@@ -569,7 +569,7 @@ std::tuple<Out<int64_t, 1>, Out<int64_t, 1>, Out<int64_t, 1>, Out<int64_t, 1>, s
            std::vector<int64_t>>
 sample_neighbors(In<int64_t, 1> indptr, In<Index, 1> indices, In<int64_t, 1> seeds,
                  const std::vector<int64_t>& fanouts, bool replace, uint64_t key, bool by_node) {
-  thread_local NeighborSample sample;
+  thread_local NeighborSample<Index> sample;
   Huge<int64_t> node_ids, starts, locals, edge_ids;
   {
     nb::gil_scoped_release release;
@@ -581,7 +581,7 @@ sample_neighbors(In<int64_t, 1> indptr, In<Index, 1> indices, In<int64_t, 1> see
   }
   const int64_t num_nodes = sample.num_nodes(), num_dst = sample.num_dst(), num_edges = sample.num_edges();
   const std::vector<int64_t> nodes_per_hop = sample.nodes_per_hop(), edges_per_hop = sample.edges_per_hop();
-  if (sample.nbytes() > kKeptBytes) sample = NeighborSample();
+  if (sample.nbytes() > kKeptBytes) sample = NeighborSample<Index>();
   return {to_numpy(std::move(node_ids), num_nodes),
           to_numpy(std::move(starts), num_dst + 1),
           to_numpy(std::move(locals), num_edges),

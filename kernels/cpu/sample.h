@@ -2,9 +2,11 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
 #include <vector>
 
 #include "cpu/csc.h"
+#include "cpu/edge_draw.h"
 #include "cpu/huge_pages.h"
 #include "cpu/local_ids.h"
 
@@ -36,14 +38,14 @@ class Scratch {
   int64_t capacity_ = 0;
 };
 
-// One batch after another, in memory that is used again; one object a thread.
+// One batch after another, in memory that is used again; one object a thread. Index is that of the graph.
+template <class Index>
 class NeighborSample {
  public:
   // Per hop every node found in the hop before draws `fanouts[hop]` of its in-neighbours (-1: all), from
   // counters under `key` and the node's id. Throws std::domain_error where the graph is damaged.
   // `by_node` reads graph.indices hop by hop, ascending from node to node: for indices on a disk. What is
   // drawn is the same.
-  template <class Index>
   void draw(const Csc<Index>& graph, const int64_t* seeds, int64_t num_seeds,
             const std::vector<int64_t>& fanouts, bool replace, uint64_t key, bool by_node);
 
@@ -60,39 +62,28 @@ class NeighborSample {
 
   int64_t nbytes() const {
     return node_ids_.nbytes() + indptr_.nbytes() + indices_.nbytes() + edge_ids_.nbytes() + ranges_.nbytes() +
-           local_ids_.nbytes() + drawn_.nbytes() + order_.nbytes();
+           local_ids_.nbytes() + taken_.nbytes() + order_.nbytes();
   }
 
  private:
-  struct Range {  // of a node's edges in the graph
-    int64_t begin;
-    int64_t degree;
-  };
-
   struct Hop {
     int64_t first_dst, last_dst;
-    int64_t fanout;
-    bool replace;
-    uint64_t key;
+    EdgeDraw edges;
   };
 
-  template <class Index>
-  void measure_hop(const Csc<Index>& graph, int64_t fanout, bool replace);
-  template <class Index>
+  void start(const int64_t* seeds, int64_t num_seeds);
+  void measure(const Csc<Index>& graph, const Hop& hop);
   void draw_in_turn(const Csc<Index>& graph, const Hop& hop);
-  template <class Index>
   void draw_by_node(const Csc<Index>& graph, const Hop& hop);
-  template <class Index>
+  void draw_edges(const Hop& hop, int64_t first_dst, int64_t last_dst);
   void read_sources(const Csc<Index>& graph, int64_t first_edge, int64_t last_edge);
   void relabel(int64_t first_edge, int64_t last_edge);
-  void draw_edges(int64_t dst, const Hop& hop);
-  void draw_distinct(int64_t* edges, int64_t count, Range range, uint64_t key);
 
   Scratch<int64_t> node_ids_, indptr_, indices_, edge_ids_;
-  Scratch<Range> ranges_;   // of the destinations of the hop
-  Scratch<int64_t> order_;  // of these destinations, by their ids
-  LocalIds local_ids_;
-  LocalIds drawn_;  // the edges of one node, where they are too many to look through
+  Scratch<EdgeRange> ranges_;  // of the destinations of the hop
+  Scratch<int64_t> order_;     // of these destinations, by their ids
+  LocalIds<std::make_unsigned_t<Index>> local_ids_;
+  LocalIds<uint64_t> taken_;  // the draws of one node, where they are many
   std::vector<int64_t> nodes_per_hop_, edges_per_hop_;
   int64_t num_nodes_ = 0, num_dst_ = 0, num_edges_ = 0;
 };

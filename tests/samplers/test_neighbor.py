@@ -75,11 +75,10 @@ def test_indices_on_the_disk_give_the_same_sample(tmp_path, fanouts, replace):
         )
 
 
-@pytest.mark.parametrize("fanout", [64, 65, 200, 299])
-def test_large_fanouts_draw_as_defined(fanout):
-    graph = star(300)
-    key = reference.mix(0, 0, 0)
-    expected = reference.sample(graph, [0], [fanout], False, key)
+@pytest.mark.parametrize("fanout", [1, 15, 16, 17, 200, 299])
+def test_every_fanout_draws_as_defined(fanout):
+    graph = star(fanout + 1 + fanout // 4)  # few enough to be drawn again and again
+    expected = reference.sample(graph, [0], [fanout], False, reference.mix(0, 0, 0))
     sample = NeighborSampler(graph, [fanout]).sample([0])
     assert_same(sample, expected)
     assert len(set(sample.e_id.tolist())) == fanout
@@ -92,6 +91,28 @@ def test_a_batch_that_outgrows_the_table_of_ids_draws_as_defined():
         assert_same(
             sampler.sample(seeds), reference.sample(graph, seeds, [3, 3, 3], False, reference.mix(0, 0, 0))
         )
+
+
+def test_a_table_that_has_numbered_millions_of_ids_draws_as_defined():
+    num_nodes = 1 << 20
+    isolated = Graph(np.zeros(num_nodes + 1, np.int64), np.zeros(0, np.int32))
+    numbers = NeighborSampler(isolated, [])
+    graph = random_graph(3000, 30_000)
+    expected = reference.sample(graph, [7, 8], [5, 5], False, reference.mix(0, 0, 0))
+    for _ in range(18):  # what tells the batches of a thread apart begins anew after 2^24
+        assert numbers.sample(np.arange(num_nodes)).node_ids[-1] == num_nodes - 1
+        assert_same(NeighborSampler(graph, [5, 5]).sample([7, 8]), expected)
+
+
+def test_ids_that_agree_in_32_bits_are_two_nodes(tmp_path):
+    # In a table of 1024 entries an id and its twin lie close to each other: they meet where it is crowded.
+    ids = 1 + np.random.default_rng(0).choice(10**6, 249, replace=False)
+    twins = ids + (2 << 32)
+    num_nodes = int(twins.max()) + 1
+    indptr = np.memmap(tmp_path / "indptr", np.int64, "w+", shape=num_nodes + 1)  # almost all of it a hole
+    indptr[1] = indptr[-1] = 2 * len(ids)
+    sample = NeighborSampler(Graph(indptr, np.concatenate([ids, twins])), [-1]).sample([0])
+    assert sample.node_ids.tolist() == [0, *ids, *twins]
 
 
 def test_draws_stay_as_they_are_from_version_to_version():
