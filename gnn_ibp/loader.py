@@ -3,9 +3,10 @@
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import Protocol
 
 import numpy as np
@@ -109,7 +110,7 @@ class Loader:
         self.max_batches = max_batches
         self.num_threads = min(num_threads or ops.num_threads(), max(1, prefetch))
         self.seconds = {"sample": 0.0, "fetch": 0.0, "wait": 0.0}
-        """Of the current or last epoch: thread time spent sampling and fetching; time the consumer waited."""
+        """Of the current or last pass: thread time spent sampling and fetching; time the consumer waited."""
         self._epoch = 1
         self._buffers = buffers or BufferPool(num_kept=batches_held(prefetch))
         self._streams = SideStreams()
@@ -126,12 +127,25 @@ class Loader:
         self._epoch = epoch
 
     def __iter__(self) -> Iterator[MiniBatch]:
-        epoch, self._epoch = self._epoch, self._epoch + 1
+        return self.batches(self._epoch)
+
+    def batches(
+        self, epoch: int, first: int = 0, more: Callable[[int], bool] | None = None
+    ) -> Iterator[MiniBatch]:
+        """The pass of number `epoch` from minibatch `first` on; nothing is done for those before.
+
+        more: asked before each minibatch but the first is begun, with its number. Where it says no the pass
+        ends with those that are under way, so that nothing was read for a minibatch that nobody gets.
+        """
+        self._epoch = epoch + 1
         self.seconds = dict.fromkeys(self.seconds, 0.0)
+        numbers: Iterable[int] = range(first, len(self))
+        if more is not None:
+            numbers = takewhile(lambda number: number == first or more(number), numbers)
         order = self._order(epoch)
         if self.prefetch == 0:
-            return self._in_turn(order, epoch)
-        return self._ahead(order, epoch)
+            return self._in_turn(order, epoch, numbers)
+        return self._ahead(order, epoch, numbers)
 
     def _order(self, epoch: int) -> Ids:
         if not self.shuffle:
@@ -139,18 +153,18 @@ class Loader:
         generator = np.random.Generator(np.random.Philox(key=np.array([self.seed, epoch], np.uint64)))
         return generator.permutation(self.seeds)
 
-    def _in_turn(self, order: Ids, epoch: int) -> Iterator[MiniBatch]:
-        for number in range(len(self)):
+    def _in_turn(self, order: Ids, epoch: int, numbers: Iterable[int]) -> Iterator[MiniBatch]:
+        for number in numbers:
             start = time.perf_counter()
             batch = self._prepare(order, epoch, number)
             self._add_seconds("wait", start)
             yield batch
 
-    def _ahead(self, order: Ids, epoch: int) -> Iterator[MiniBatch]:
+    def _ahead(self, order: Ids, epoch: int, numbers: Iterable[int]) -> Iterator[MiniBatch]:
         pending: deque[Future[_Prepared]] = deque()
         threads = ThreadPoolExecutor(self.num_threads, thread_name_prefix="gnn_ibp.Loader")
         try:
-            for number in range(len(self)):
+            for number in numbers:
                 pending.append(threads.submit(self._prepare_aside, order, epoch, number))
                 if len(pending) > self.prefetch:
                     yield self._next(pending)

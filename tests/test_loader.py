@@ -117,6 +117,33 @@ def test_max_batches_ends_the_epoch_and_nothing_more_is_read(dataset, sampler):
     assert all(same(a, b) for a, b in zip(batches, make(store, sampler), strict=False))
 
 
+@pytest.mark.parametrize("prefetch", [0, 3])
+@pytest.mark.parametrize("first", [0, 1, 4, 5])
+def test_a_pass_begins_anywhere_and_nothing_is_done_for_what_comes_before(
+    dataset, sampler, prefetch, first, monkeypatch
+):
+    store, numbers = FeatureStore(dataset, cache_bytes=0), []
+    loader, whole = make(store, sampler, prefetch=prefetch), list(make(store, sampler).batches(3))
+    sample = sampler.sample
+    monkeypatch.setattr(sampler, "sample", lambda *args, **at: numbers.append(at) or sample(*args, **at))
+    batches = list(loader.batches(3, first))
+    assert len(batches) == len(whole) - first
+    assert all(same(a, b) for a, b in zip(batches, whole[first:], strict=True))
+    assert sorted(at["batch"] for at in numbers) == list(range(first, 5))
+    assert {at["epoch"] for at in numbers} <= {3}
+
+
+@pytest.mark.parametrize("prefetch", [0, 1, 4])
+def test_a_pass_ends_where_no_more_is_wanted_and_nothing_is_read_in_vain(dataset, sampler, prefetch):
+    store = FeatureStore(dataset, cache_bytes=0)
+    loader = make(store, sampler, prefetch=prefetch)
+    batches = list(loader.batches(1, 1, lambda number: number < 3))
+    assert len(batches) == 2
+    assert store.stats()["disk"]["lookups"] == sum(len(batch.n_id) for batch in batches)
+    assert len(list(loader.batches(1, 2, lambda number: False))) == 1  # it always comes on
+    assert not list(loader.batches(1, 5, lambda number: False))
+
+
 def test_seed_changes_the_order(store, sampler):
     a, b = make(store, sampler, seed=0), make(store, sampler, seed=1)
     assert not torch.equal(next(iter(a)).n_id[:64], next(iter(b)).n_id[:64])
