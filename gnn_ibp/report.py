@@ -19,7 +19,7 @@ Counters = Mapping[str, Any]
 Sources = Mapping[str, Counters]
 
 _COLUMNS = ("tier", "lookups", "hits", "hit rate", "logical", "encoded", "physical", "saved", "seconds")
-_PARTS = ("total", "train", "wait", "sample", "fetch", "validate")
+_PARTS = ("total", "train", "wait", "sample", "fetch", "validate", "checkpoint")
 
 
 def tiers_text(sources: Sources, indent: str = "") -> str:
@@ -136,8 +136,10 @@ def epoch_text(epoch: Counters, num_epochs: int) -> str:
 def run_text(run: Mapping[str, Any]) -> str:
     """The report of a whole run: accuracy, time, tiers, capacity of the caches, memory."""
     epochs: list[Any] = run["epochs"]
-    total = {name: sum(epoch["seconds"].get(name, 0.0) for epoch in epochs) for name in _PARTS}
-    best = max((epoch for epoch in epochs if epoch["best"]), key=lambda epoch: epoch["epoch"], default=None)
+    seconds = [epoch["seconds"] for epoch in epochs]
+    parts = [name for name in _PARTS if any(name in of_epoch for of_epoch in seconds)]
+    total = {name: sum(of_epoch.get(name, 0.0) for of_epoch in seconds) for name in parts}
+    best = best_epoch(epochs)
     lines = ["", "report"]
     if run["test_acc"] is not None:
         how = "full neighborhoods" if run["inference"] == "exact" else "sampled neighborhoods"
@@ -157,6 +159,11 @@ def run_text(run: Mapping[str, Any]) -> str:
         + (f", on the device {format_bytes(device)}" if device else "")
     )
     return "\n".join(lines)
+
+
+def best_epoch(epochs: Sequence[Any]) -> Any:
+    """The entry of a report's `epochs` whose weights are the best; None for no epochs."""
+    return next((epoch for epoch in reversed(epochs) if epoch["best"]), None)
 
 
 def saved(logical_bytes: int, encoded_bytes: int) -> float | None:

@@ -47,6 +47,7 @@ Fanout = Annotated[
 ]
 Size = Annotated[str, tyro.conf.arg(metavar="SIZE")]
 File = Annotated[Path | None, tyro.conf.arg(metavar="FILE")]
+Folder = Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")]
 Number = Annotated[int | None, tyro.conf.arg(metavar="N")]
 Switch = tyro.conf.FlagCreatePairsOff[bool]
 
@@ -62,7 +63,7 @@ class Config:
     """Name of the data set: synthetic, synthetic:NODES, npz:PATH, cora, ogbn-papers100M, ..."""
     root: Path = Path("data")
     """Folder in which data sets lie; one that is missing is made there first."""
-    raw_root: Annotated[Path | None, tyro.conf.arg(metavar="FOLDER")] = None
+    raw_root: Folder = None
     """Folder in which raw files lie, or are downloaded into; None means ROOT/raw."""
     num_classes: Number = None
     """Which labels of IGB: 19 or 2983; None means 19."""
@@ -112,6 +113,12 @@ class Config:
     """Cache nothing."""
     raw: Switch = False
     """Read the features from a file that stores every row raw."""
+    checkpoint: Folder = None
+    """Write checkpoints to this folder, from which a killed run goes on."""
+    checkpoint_every: Number = None
+    """Minibatches between checkpoints; None means 5 minutes."""
+    resume: Switch = False
+    """Go on from the last checkpoint; the result is that of a run that was not interrupted."""
     save: File = None
     """Write the best weights, with all that is needed to predict, to this file."""
     report: File = None
@@ -121,7 +128,8 @@ class Config:
 
     def __post_init__(self) -> None:
         """Raises SettingsError for values out of range."""
-        for name in ("epochs", "batch_size", "hidden", "eval_every", "threads", "max_batches", "num_classes"):
+        counts = ("epochs", "batch_size", "hidden", "eval_every", "threads", "max_batches", "num_classes")
+        for name in (*counts, "checkpoint_every"):
             value = getattr(self, name)
             _require(value is None or value >= 1, name, value, "a whole number from 1 up")
         _require((self.threads or 1) <= MAX_THREADS, "threads", self.threads, f"at most {MAX_THREADS}")
@@ -140,6 +148,9 @@ class Config:
                 raise SettingsError(f"{_flag(name)}: {error}") from None
         known_hot_set = self.hot_set in ("presample", "degree", "none") or self.hot_set.endswith(".npy")
         _require(known_hot_set, "hot_set", self.hot_set, "presample, degree, none, or a FILE.npy of ids")
+        for name in ("resume", "checkpoint_every"):
+            if getattr(self, name) and self.checkpoint is None:
+                raise SettingsError(f"{_flag(name)} needs --checkpoint FOLDER, where the checkpoints lie")
         missing = self.hot_set.endswith(".npy") and not Path(self.hot_set).is_file()
         _require(not missing, "hot_set", self.hot_set, "a file that is there")
 

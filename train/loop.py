@@ -2,21 +2,21 @@
 
 import copy
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-import torch
 from torch.nn.functional import cross_entropy
 
 from gnn_ibp.loader import Loader
 from gnn_ibp.progress import progress
 from gnn_ibp.tiers import Stats, subtract
+from gnn_ibp.train.checkpoints import Checkpoints
 from gnn_ibp.train.dropout import dropout_keys
 from gnn_ibp.train.evaluate import sampled_accuracy
 from gnn_ibp.train.loss_sum import LossSum, look_every
-from gnn_ibp.train.model import GraphSAGE
 from gnn_ibp.train.pace import Pace
+from gnn_ibp.train.training import Training
 
 if TYPE_CHECKING:  # the loop itself needs no library for command lines
     from gnn_ibp.train.config import Config
@@ -30,7 +30,7 @@ class Epoch:
     best: whether the weights of this moment are the best so far.
     seconds: sample and fetch are those of the threads that prepare minibatches, train those of the model
     (those that the loop spent on giving a device its work, and waiting for it), wait those it waited for
-    minibatches, total those of the pass; validate comes after it.
+    minibatches, total those of the pass; checkpoint and validate are beside it.
     sources: counters of the tiers, of the pass alone.
     """
 
@@ -46,64 +46,92 @@ class Epoch:
         return asdict(self)
 
 
-def fit(model: GraphSAGE, loader: Loader, val_loader: Loader | None, config: "Config") -> Iterator[Epoch]:
-    """Trains `model`, an epoch per step of this iterator; at its end the model has the best weights.
+def fit(
+    training: Training,
+    loader: Loader,
+    val_loader: Loader | None,
+    config: "Config",
+    checkpoints: Checkpoints | None = None,
+) -> Iterator[Epoch]:
+    """Trains until the last epoch, one per step of this iterator; at its end the model has the best weights.
 
     Best are those of the highest validation accuracy, the earliest of equals; without validation the last.
     """
-    optimizer = torch.optim.Adam(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
-    best_acc, best_weights = -1.0, None
-    for number in range(1, config.epochs + 1):
-        epoch = train_epoch(model, loader, optimizer, number, config.seed)
+    while training.epoch <= config.epochs:
+        epoch = train_epoch(training, loader, config.seed, checkpoints)
+        is_last = training.epoch == config.epochs
+        if is_last and checkpoints:
+            checkpoints.write()  # before the validation: with more epochs it may be none
         if val_loader is None:
             epoch = replace(epoch, best=True)
-        elif number % config.eval_every == 0 or number == config.epochs:
-            began = time.perf_counter()
-            val_acc = sampled_accuracy(model, val_loader, "validate")
-            seconds = {**epoch.seconds, "validate": time.perf_counter() - began}
-            epoch = replace(epoch, val_acc=val_acc, best=val_acc > best_acc, seconds=seconds)
-            if epoch.best:
-                best_acc, best_weights = val_acc, copy.deepcopy(model.state_dict())
+        elif is_last or training.epoch % config.eval_every == 0:
+            epoch = _validated(epoch, training, val_loader)
+        training.next_epoch()
         yield epoch
-    if best_weights:
-        model.load_state_dict(best_weights)
+    if training.best_weights:
+        training.model.load_state_dict(training.best_weights)
+
+
+def _validated(epoch: Epoch, training: Training, val_loader: Loader) -> Epoch:
+    began = time.perf_counter()
+    val_acc = sampled_accuracy(training.model, val_loader, "validate")
+    seconds = {**epoch.seconds, "validate": time.perf_counter() - began}
+    best = val_acc > training.best_acc
+    if best:
+        training.best_acc, training.best_weights = val_acc, copy.deepcopy(training.model.state_dict())
+    return replace(epoch, val_acc=val_acc, best=best, seconds=seconds)
 
 
 def train_epoch(
-    model: GraphSAGE,
-    loader: Loader,
-    optimizer: torch.optim.Optimizer,
-    number: int,
-    seed: int,
+    training: Training, loader: Loader, seed: int, checkpoints: Checkpoints | None = None
 ) -> Epoch:
-    """Trains `model` on the minibatches of epoch `number`.
+    """Trains on what is left of the epoch under way.
 
-    Nothing depends on when or by which thread a minibatch was prepared. On a device nothing waits for its
-    work but `Pace` and the looks at the losses. Raises FloatingPointError when a loss is no finite number.
+    Nothing depends on when or by which thread a minibatch was prepared. Raises FloatingPointError when a loss
+    is no finite number.
     """
-    model.train()
-    loader.set_epoch(number)
-    before, started = loader.store.stats(), time.perf_counter()
+    training.model.train()
+    if training.batch == 0:
+        training.before = training.sources(loader.store)
+
+    def more(batch: int) -> bool:
+        return checkpoints is None or not checkpoints.due(batch)
+
+    with progress(f"epoch {training.epoch}", len(loader)) as bar:
+        bar.update(training.batch)
+        while training.batch < len(loader):
+            _train_batches(training, loader, seed, more, bar)
+            if checkpoints and checkpoints.due(training.batch):
+                checkpoints.write()
+    sources = subtract(training.sources(loader.store), training.before)
+    return Epoch(training.epoch, training.losses.mean, None, False, training.seconds, len(loader), sources)
+
+
+def _train_batches(
+    training: Training, loader: Loader, seed: int, more: Callable[[int], bool], bar: Any
+) -> None:
+    """Trains on minibatches of the epoch under way until `more` says no, as `Loader.batches` asks it.
+
+    On a device nothing waits for its work but `Pace` and the looks at the losses.
+    """
+    started, train_s = time.perf_counter(), 0.0
+    model, optimizer, epoch = training.model, training.optimizer, training.epoch
     pace = Pace(loader.store.cuda)
-    losses = LossSum(number, look_every(loader.store.device))
-    train_s = 0.0
-    with progress(f"epoch {number}", len(loader)) as bar:
-        for at, batch in enumerate(loader):
-            began = time.perf_counter()
-            keys = dropout_keys(seed, number, at, len(model.convs) - 1)
-            assert batch.x is not None and batch.y is not None, "labelled_nodes looked"
-            loss = cross_entropy(model(batch.x, batch.layers, keys), batch.y)
-            optimizer.zero_grad()
-            loss.backward()  # type: ignore[no-untyped-call]
-            optimizer.step()
-            losses.add(loss, batch.batch_size)
-            pace.step()
-            train_s += time.perf_counter() - began
-            bar.update()
+    losses = LossSum(epoch, look_every(loader.store.device), training.losses)
+    for at, batch in enumerate(loader.batches(epoch, training.batch, more), training.batch):
+        began = time.perf_counter()
+        keys = dropout_keys(seed, epoch, at, len(model.convs) - 1)
+        assert batch.x is not None and batch.y is not None, "labelled_nodes looked"
+        loss = cross_entropy(model(batch.x, batch.layers, keys), batch.y)
+        optimizer.zero_grad()
+        loss.backward()  # type: ignore[no-untyped-call]
+        optimizer.step()
+        losses.add(loss, batch.batch_size)
+        pace.step()
+        train_s += time.perf_counter() - began
+        bar.update()
     began = time.perf_counter()
     pace.finish()  # the last steps are part of the epoch
-    mean_loss = losses.mean()
-    train_s += time.perf_counter() - began
-    seconds = {**loader.seconds, "train": train_s, "total": time.perf_counter() - started}
-    sources = subtract(loader.store.stats(), before)
-    return Epoch(number, mean_loss, None, False, seconds, len(loader), sources)
+    training.losses = losses.sums()
+    now = time.perf_counter()
+    training.add_seconds({**loader.seconds, "train": train_s + now - began, "total": now - started})

@@ -16,6 +16,7 @@ from gnn_ibp.loader import loading_bytes, uploading_bytes
 from gnn_ibp.sample import SampleShape
 from gnn_ibp.samplers import NeighborSampler
 from gnn_ibp.staging import BUFFER_BYTES, NUM_BUFFERS
+from gnn_ibp.train.checkpoint_file import writing_bytes
 from gnn_ibp.train.memory_plan import Needs
 from gnn_ibp.train.model import GraphSAGE
 
@@ -60,11 +61,12 @@ def needs_of_run(
     hot_rows: bool,
     on_device: bool,
     device_cache: int,
+    checkpoints: bool,
 ) -> Needs:
     """To be asked when labels and splits are in memory, and nothing else of the data set.
 
     hot_rows: whether rows will be chosen for a cache. on_device: the model trains on one, which has a cache
-    of `device_cache` bytes.
+    of `device_cache` bytes. checkpoints: whether they are written.
     """
     x, num_nodes = ds.features["x"], ds.num_nodes
     labels = labels_bytes(ds, nodes)
@@ -74,6 +76,8 @@ def needs_of_run(
     else:
         minibatches = loading_bytes(shape, x.row_type, prefetch, threads)
         training = model.training_bytes(shape, x.row_type)
+    if checkpoints:
+        training += writing_bytes(model)
     return Needs(
         program=max(0, used_memory() - labels) + THREADS_BYTES,
         labels=labels,

@@ -27,7 +27,8 @@ try:
     from gnn_ibp.loader import Loader, batches_held, default_prefetch
     from gnn_ibp.samplers import NeighborSampler
     from gnn_ibp.train import machine
-    from gnn_ibp.train.checkpoint import save_model
+    from gnn_ibp.train.checkpoint_folder import CheckpointFolder
+    from gnn_ibp.train.checkpoints import Checkpoints
     from gnn_ibp.train.config import Config
     from gnn_ibp.train.evaluate import exact_accuracy, exact_bytes, hidden_bytes, sampled_accuracy
     from gnn_ibp.train.facts import cache_facts, data_facts
@@ -39,6 +40,10 @@ try:
     from gnn_ibp.train.needs import largest_minibatch, needs_of_run
     from gnn_ibp.train.nodes import labelled_nodes
     from gnn_ibp.train.normalize import Normalize
+    from gnn_ibp.train.resume import checkpoint_folder, find_checkpoint
+    from gnn_ibp.train.same_run import run_facts
+    from gnn_ibp.train.saved_model import save_model
+    from gnn_ibp.train.training import Training
 except ModuleNotFoundError as missing:
     sys.exit(f"{missing.name} is not installed for {sys.executable}: type `make train` in the checkout")
 
@@ -60,9 +65,9 @@ def train(config: Config, cuda: Cuda | None = None) -> dict[str, Any]:
         **machine.versions(),
     }
     run: dict[str, Any] = {"settings": settings, "epochs": [], "test_acc": None, "inference": None}
-    with PeakMemory() as memory:
+    with checkpoint_folder(config) as folder, PeakMemory() as memory:
         try:
-            _train(config, cuda, run, memory)
+            _train(config, cuda, folder, run, memory)
         finally:
             run["peak_rss_bytes"], run["peak_anon_bytes"] = memory.rss_bytes, memory.anon_bytes
             run["peak_device_bytes"] = cuda.peak_bytes() if cuda else None
@@ -72,7 +77,13 @@ def train(config: Config, cuda: Cuda | None = None) -> dict[str, Any]:
     return run
 
 
-def _train(config: Config, cuda: Cuda | None, run: dict[str, Any], memory: PeakMemory) -> None:
+def _train(
+    config: Config,
+    cuda: Cuda | None,
+    folder: CheckpointFolder | None,
+    run: dict[str, Any],
+    memory: PeakMemory,
+) -> None:
     print(report.settings_text(run["settings"]), flush=True)
     if cuda is None and config.precision == "bfloat16":
         machine.warn_without_bfloat16()
@@ -92,6 +103,9 @@ def _train(config: Config, cuda: Cuda | None, run: dict[str, Any], memory: PeakM
         ds.raw_twin()
     nodes = labelled_nodes(ds)
     normalize = _normalize(config, ds)
+    run["settings"]["normalize"] = normalize.kind
+    facts = run_facts(run["settings"], ds)
+    place = find_checkpoint(folder, config, facts) if folder else None
     model = GraphSAGE(
         in_dim=math.prod(ds.features["x"].row_shape),
         hidden=config.hidden,
@@ -119,7 +133,6 @@ def _train(config: Config, cuda: Cuda | None, run: dict[str, Any], memory: PeakM
     )
     store.forget_hot_set()
     model = model.to(store.device)
-    run["settings"]["normalize"] = normalize.kind
     run["data"], run["caches"] = data_facts(ds, nodes), cache_facts(store)
     print(report.data_text(run["data"], run["caches"]), flush=True)
 
@@ -129,11 +142,12 @@ def _train(config: Config, cuda: Cuda | None, run: dict[str, Any], memory: PeakM
         for name, ids in nodes.items()
         if len(ids)
     }
-    for epoch in fit(model, loaders["train"], loaders.get("val"), config):
-        run["epochs"].append({**epoch.as_dict(), "peak_anon_bytes": memory.anon_bytes})
-        print(report.epoch_text(run["epochs"][-1], config.epochs), flush=True)
-        if config.save and epoch.best:
-            save_model(config.save, model, run["settings"], epoch=epoch.epoch, val_acc=epoch.val_acc)
+    optimizer = torch.optim.Adam(model.parameters(), lr=config.lr, weight_decay=config.weight_decay)
+    training = Training(model, optimizer)
+    if folder and place:
+        training.restore(folder.read(place))
+    run["epochs"], run["resumed"] = training.epochs, training.resumed
+    _fit(config, training, loaders, folder, facts, run, memory)
 
     if "test" in loaders:
         began = time.perf_counter()
@@ -148,7 +162,29 @@ def _train(config: Config, cuda: Cuda | None, run: dict[str, Any], memory: PeakM
             assert ds.y is not None, "labelled_nodes looked"
             run["test_acc"] = exact_accuracy(model, store, graph, nodes["test"], ds.y)
         run["test_s"] = time.perf_counter() - began
-    run["sources"] = store.stats()
+    run["sources"] = training.sources(store)
+
+
+def _fit(
+    config: Config,
+    training: Training,
+    loaders: Mapping[str, Loader],
+    folder: CheckpointFolder | None,
+    facts: Mapping[str, Any],
+    run: dict[str, Any],
+    memory: PeakMemory,
+) -> None:
+    """Trains to the end. The best weights are in the model then, and in the file that --save names."""
+    first, loader = training.epoch, loaders["train"]
+    checkpoints = Checkpoints(folder, config.checkpoint_every, training, loader, facts) if folder else None
+    for epoch in fit(training, loader, loaders.get("val"), config, checkpoints):
+        run["epochs"].append({**epoch.as_dict(), "peak_anon_bytes": memory.anon_bytes})
+        print(report.epoch_text(run["epochs"][-1], config.epochs), flush=True)
+        if config.save and epoch.best:
+            save_model(config.save, training.model, run["settings"], epoch=epoch.epoch, val_acc=epoch.val_acc)
+    best = report.best_epoch(run["epochs"])
+    if config.save and best["epoch"] < first:  # found by a process before this one
+        save_model(config.save, training.model, run["settings"], epoch=best["epoch"], val_acc=best["val_acc"])
 
 
 def _plan(
@@ -175,6 +211,7 @@ def _plan(
         hot_rows=config.hot_set != "none" and (asked != 0 or device_cache > 0),
         on_device=on_device,
         device_cache=device_cache,
+        checkpoints=config.checkpoint is not None,
     )
     return plan_memory(needs, budget, asked, name)
 

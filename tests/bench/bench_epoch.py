@@ -26,6 +26,7 @@ from gnn_ibp.samplers import NeighborSampler
 from gnn_ibp.train.loop import Epoch, train_epoch
 from gnn_ibp.train.model import GraphSAGE
 from gnn_ibp.train.normalize import Normalize
+from gnn_ibp.train.training import Training
 
 FANOUT, BATCH_SIZE, HIDDEN = [15, 10, 5], 1024, 256
 
@@ -49,7 +50,7 @@ def measure_epoch(setting: Setting) -> Iterator[Row]:
     epochs: list[Epoch] = []
 
     def ours(model: GraphSAGE, optimizer: torch.optim.Optimizer) -> float:
-        epochs.append(train_epoch(model, loader, optimizer, number=1, seed=0))
+        epochs.append(train_epoch(Training(model, optimizer), loader, seed=0))
         return epochs[-1].seconds["total"]
 
     for dropout in (0.0, 0.5):
@@ -129,7 +130,7 @@ def main() -> None:
     def ours(dropout: float) -> Epoch:
         normalize = Normalize("standard", stats.mean, stats.scale)
         model = GraphSAGE(128, HIDDEN, len(FANOUT), ds.num_classes, dropout, normalize)
-        return train_epoch(model, loader(), torch.optim.Adam(model.parameters()), number=1, seed=0)
+        return train_epoch(Training(model, torch.optim.Adam(model.parameters())), loader(), seed=0)
 
     def pygs(dropout: float) -> float:
         model = PyGSAGE(128, HIDDEN, len(FANOUT), ds.num_classes, dropout=dropout)

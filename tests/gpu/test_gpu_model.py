@@ -16,6 +16,7 @@ from gnn_ibp.train.evaluate import exact_scores, sampled_accuracy
 from gnn_ibp.train.loop import train_epoch
 from gnn_ibp.train.model import GraphSAGE
 from gnn_ibp.train.normalize import Normalize
+from gnn_ibp.train.training import Training
 
 
 @pytest.fixture(autouse=True)
@@ -70,8 +71,10 @@ def test_what_is_dropped_depends_on_the_key_alone(cuda: Any, dataset: Dataset):
 def test_epochs_are_the_same_digit_for_digit(cuda: Any, dataset: Dataset):
     def losses() -> list[float]:
         model, loader = make_model(0.5).to(cuda.device), make_loader(dataset, cuda)
-        optimizer = torch.optim.Adam(model.parameters())
-        found = [train_epoch(model, loader, optimizer, number, seed=3).loss for number in (1, 2, 3)]
+        training, found = Training(model, torch.optim.Adam(model.parameters())), []
+        for _ in range(3):
+            found.append(train_epoch(training, loader, seed=3).loss)
+            training.next_epoch()
         return [*found, sampled_accuracy(model, loader, "test")]
 
     assert losses() == losses()

@@ -14,6 +14,7 @@ from gnn_ibp.train import model as model_module
 from gnn_ibp.train.dropout import dropout_keys, kept
 from gnn_ibp.train.loop import train_epoch
 from gnn_ibp.train.model import GraphSAGE
+from gnn_ibp.train.training import Training
 
 CPU = torch.device("cpu")
 KEYS = [0, 5, 2**63 - 1, 2**63, 2**64 - 1]
@@ -74,7 +75,8 @@ def test_an_epoch_drops_the_same_whatever_came_before(
 
     def loss(number: int, seed: int = 3) -> float:
         model = copy.deepcopy(fresh)
-        return train_epoch(model, loader, torch.optim.SGD(model.parameters(), lr=0.1), number, seed).loss
+        training = Training(model, torch.optim.SGD(model.parameters(), lr=0.1), epoch=number)
+        return train_epoch(training, loader, seed).loss
 
     wanted = loss(2)
     loss(1)

@@ -15,6 +15,7 @@ from gnn_ibp.train import model as model_module
 from gnn_ibp.train.evaluate import sampled_accuracy
 from gnn_ibp.train.loop import train_epoch
 from gnn_ibp.train.model import GraphSAGE
+from gnn_ibp.train.training import Training
 
 READS = ("aten::_local_scalar_dense", "aten::equal", "aten::nonzero", "aten::masked_select")
 
@@ -49,7 +50,7 @@ def test_losses_alone_are_read_from_a_device_and_seldom(
     monkeypatch.setattr(torch, "stack", lambda tensors: looks.append(len(tensors)) or stack(tensors))
     model = GraphSAGE(16, 8, 2, 5, dropout=0.5)
     with Reads() as reads:
-        train_epoch(model, loader, torch.optim.SGD(model.parameters(), lr=0.1), 1, 0)
+        train_epoch(Training(model, torch.optim.SGD(model.parameters(), lr=0.1)), loader, seed=0)
     assert sum(looks) == len(loader) == 6
     assert len(looks) == num_looks
     assert reads.count == 0

@@ -16,8 +16,8 @@ from torch_geometric.nn.models import GraphSAGE as PyGGraphSAGE
 from gnn_ibp import Dataset, FeatureStore
 from gnn_ibp.train import evaluate, loop
 from gnn_ibp.train import run as run_module
-from gnn_ibp.train.checkpoint import load_model
 from gnn_ibp.train.cli import main
+from gnn_ibp.train.saved_model import load_model
 
 QUICK = [
     "--dataset",
@@ -242,7 +242,7 @@ def test_interrupted_run_keeps_what_was_complete(
     train_epoch = loop.train_epoch
 
     def interrupted(*args: Any) -> loop.Epoch:
-        if args[3] == 2:
+        if args[0].epoch == 2:
             raise KeyboardInterrupt
         return train_epoch(*args)
 

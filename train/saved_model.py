@@ -1,4 +1,4 @@
-"""Checkpoint: a trained model in a file, with all that is needed to predict with it."""
+"""Saved model: a trained model in a file, with all that is needed to predict with it."""
 
 import io
 from pathlib import Path

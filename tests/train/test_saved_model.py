@@ -7,10 +7,10 @@ import torch
 from random_graphs import full_layers, random_graph
 
 from gnn_ibp.errors import FormatError
-from gnn_ibp.train.checkpoint import load_model, save_model
 from gnn_ibp.train.model import GraphSAGE
 from gnn_ibp.train.normalize import Normalize
 from gnn_ibp.train.precision import Precision
+from gnn_ibp.train.saved_model import load_model, save_model
 
 
 def make_model(precision: Precision = "float32") -> GraphSAGE:
