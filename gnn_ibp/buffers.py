@@ -1,11 +1,11 @@
 """Memory for minibatches that is reused: fresh pages cost more than the gather that fills them."""
 
-import threading
 import weakref
 
 import numpy as np
 from torch import Tensor
 
+from gnn_ibp.fork_lock import ForkLock
 from gnn_ibp.row_type import RowType
 from gnn_ibp.rows import Bytes
 
@@ -20,7 +20,7 @@ class BufferPool:
     def __init__(self, num_kept: int) -> None:
         self._num_kept = num_kept
         self._free: list[Bytes] = []
-        self._lock = threading.RLock()  # a finalizer may run while the same thread holds it
+        self._lock = ForkLock()  # a finalizer may run while the same thread holds it
 
     def empty(self, row_type: RowType, num_rows: int) -> Tensor:
         """An uninitialised tensor (num_rows, *row_type.shape)."""

@@ -1,7 +1,6 @@
 """FeatureReaders: the readers of a data set's features, opened on a device, or for this process alone."""
 
 import os
-import threading
 import weakref
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -20,6 +19,7 @@ from gnn_ibp.device import Device, device_word, open_device
 from gnn_ibp.device_cache import device_caches
 from gnn_ibp.errors import unknown_name
 from gnn_ibp.feature_file import FeatureFile
+from gnn_ibp.fork_lock import ForkLock
 from gnn_ibp.graph import Graph
 from gnn_ibp.hotset import degree_hot_set
 from gnn_ibp.rows import AnyIds, Ids
@@ -72,7 +72,7 @@ class FeatureReaders:
             )
 
     def _start(self) -> None:
-        self._lock = threading.RLock()
+        self._lock = ForkLock()
         self._readers: dict[str, TieredRows] = {}
         self._cuda: Cuda | None = None
         self._opened = False

@@ -1,7 +1,6 @@
 """The PyG face of a data set: compressed features behind a cache, labels, and whatever else it holds."""
 
 import math
-import threading
 from collections.abc import Callable
 from dataclasses import replace
 from os import PathLike
@@ -20,6 +19,7 @@ from gnn_ibp.dataset import Dataset
 from gnn_ibp.device import Device, device_word
 from gnn_ibp.errors import unknown_name
 from gnn_ibp.feature_readers import FeatureReaders, ReaderSettings
+from gnn_ibp.fork_lock import ForkLock
 from gnn_ibp.report import capacity_text, tiers_text
 from gnn_ibp.row_type import RowType
 from gnn_ibp.rows import AnyIds, Ids
@@ -83,7 +83,7 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
         self._dataset = dataset if isinstance(dataset, Dataset) else Dataset.open(dataset)
         self._readers = FeatureReaders(self._dataset, settings)
         self._arrays: dict[str, Tensor] = {}
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
         for name in self._dataset.features:
             self.rows(name)
 
@@ -219,7 +219,7 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
-        self._arrays, self._lock = {}, threading.Lock()
+        self._arrays, self._lock = {}, ForkLock()
 
     def _empty(self, row_type: RowType, num_rows: int) -> Tensor:
         if self.cuda is None:

@@ -1,6 +1,5 @@
 """Minibatches of an epoch, prepared by threads while the model trains, handed over in order."""
 
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -17,6 +16,7 @@ from gnn_ibp.buffers import BufferPool, buffer_bytes
 from gnn_ibp.cuda import Event
 from gnn_ibp.feature_file import READ_LIST_BYTES
 from gnn_ibp.feature_store import FeatureStore
+from gnn_ibp.fork_lock import ForkLock
 from gnn_ibp.minibatch import MiniBatch
 from gnn_ibp.row_type import RowType
 from gnn_ibp.rows import Ids
@@ -114,7 +114,7 @@ class Loader:
         self._epoch = 1
         self._buffers = buffers or BufferPool(num_kept=batches_held(prefetch))
         self._streams = SideStreams()
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
 
     def __len__(self) -> int:
         """Minibatches per epoch."""

@@ -1,6 +1,5 @@
 """TieredRows: the one reader that users' reads go through. Caches, then the file; counters of each."""
 
-import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 
@@ -13,6 +12,7 @@ from gnn_ibp.cuda import Cuda
 from gnn_ibp.device_decoder import decodes
 from gnn_ibp.device_tiers import DeviceTiers
 from gnn_ibp.feature_file import FeatureFile
+from gnn_ibp.fork_lock import ForkLock
 from gnn_ibp.host_tiers import HostTiers, Served
 from gnn_ibp.read_request import Out
 from gnn_ibp.row_type import RowType
@@ -68,7 +68,7 @@ class TieredRows:
         self._tiers = _tiers(caches, file, cuda)
         self._names = (*CACHE_TIERS[: len(caches)], DISK)
         self._counters = {name: TierCounters() for name in self._names}
-        self._lock = threading.Lock()
+        self._lock = ForkLock()
 
     @property
     def num_rows(self) -> int:
