@@ -170,9 +170,11 @@ class Meta:
         ):
             if rows_of.get(kind) != num_rows:
                 raise ValueError(f"{name!r} has {num_rows} rows, the graph has {rows_of.get(kind)} {kind}s")
-        for name in self.files:
+        for name, file in self.files.items():
             if Path(name).name != name:
                 raise ValueError(f"it names the file {name!r}, which is not in its folder")
+            if type(file.num_bytes) is not int or not isinstance(file.xxh3, str):
+                raise ValueError(f"size and checksum of {name!r} are {file.num_bytes!r} and {file.xxh3!r}")
         for name in self._needed_files():
             if name not in self.files:
                 raise ValueError(f"it names the file {name!r}, and has no size and checksum of it")

@@ -329,6 +329,8 @@ def test_a_damaged_meta_json_is_told(tmp_path: Path, text: str) -> None:
         (("source",), None),
         (("settings",), []),
         (("files",), {}),
+        (("files", "y.npy", "num_bytes"), "many"),
+        (("files", "y.npy", "xxh3"), None),
         (("version",), True),
         (("features", "x", "dtype"), "float31"),
         (("features", "x", "kind"), "hyperedge"),
