@@ -7,7 +7,7 @@ import pytest
 from sanitized_build import KERNELS, THREAD, build_program
 
 TESTS = Path(__file__).resolve().parent
-NEEDED = ("ibp*.cpp", "simd*.cpp", "gather*.cpp", "read*.cpp", "sample*.cpp", "thread*.cpp")
+NEEDED = ("edge_draw.cpp", "gather*.cpp", "ibp*.cpp", "read*.cpp", "sample*.cpp", "simd*.cpp", "thread*.cpp")
 
 
 @pytest.mark.parametrize("num_rounds", [4, pytest.param(400, marks=pytest.mark.slow)])
