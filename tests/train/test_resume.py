@@ -26,7 +26,7 @@ from gnn_ibp.train.run import train
 NUM_EPOCHS, NUM_BATCHES = 3, 3
 
 CONTEXT = multiprocessing.get_context("forkserver")  # a process that is ready to train, again and again
-CONTEXT.set_forkserver_preload(["resumed_runs"])
+CONTEXT.set_forkserver_preload(["gnn_ibp.train.run"])
 
 
 class Stop(BaseException):
