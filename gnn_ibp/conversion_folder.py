@@ -9,16 +9,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from gnn_ibp.disk_file import sync_folder
-from gnn_ibp.errors import SettingsError
+from gnn_ibp.disk_file import PARTIAL, errors_name, sync_folder
+from gnn_ibp.errors import KEPT, SettingsError
 from gnn_ibp.journal import Journal
+from gnn_ibp.leftovers import is_at
 from gnn_ibp.progress import Say
-from gnn_ibp.temporary_folder import remove_leftovers
 
 KEPT_AFTER = (KeyboardInterrupt, OSError, MemoryError)
 """Errors after which going on makes sense: Ctrl-C, a full disk, too little memory."""
-
-_PARTIAL = ".*.partial"
 
 
 class ConversionFolder:
@@ -29,21 +27,20 @@ class ConversionFolder:
     say: takes a line about going on or starting anew.
 
     RuntimeError where another process is at it. After an error that going on may mend, and after a kill, the
-    folder stays; everything else removes it.
+    folder stays where something is done; the error then has the note `KEPT`. Everything else removes it.
     """
 
     def __init__(self, out: Path, identity: Mapping[str, Any] | None, say: Say) -> None:
         self._out = out
         self._keep = identity is not None
         out.parent.mkdir(parents=True, exist_ok=True)
-        remove_leftovers(out)
-        self._folder = out.with_name(f".{out.name}.converting")
+        self._folder = _folder_of(out)
         self._lock = self._locked()
         self.data, self.work = self._folder / "data", self._folder / "work"
         try:
             self.journal = self._prepared(identity or {}, say)
         except BaseException:
-            os.close(self._lock)
+            self._leave(keep=Journal.is_in(self.work))
             raise
 
     @property
@@ -63,6 +60,7 @@ class ConversionFolder:
                     f"{self._out} was made by another process meanwhile; it is left as it is"
                 ) from error
             raise
+        self._keep = False
         sync_folder(self._out.parent)
 
     def _locked(self) -> int:
@@ -80,9 +78,8 @@ class ConversionFolder:
                 ) from error
             except OSError:  # a file system without locks
                 return lock
-            with contextlib.suppress(FileNotFoundError):
-                if os.path.samestat(os.fstat(lock), self._folder.stat()):
-                    return lock
+            if is_at(lock, self._folder):
+                return lock
             os.close(lock)  # whoever held it before has removed the folder: make a new one
 
     def _owner(self) -> str:
@@ -95,23 +92,28 @@ class ConversionFolder:
         if self._out.exists():
             shutil.rmtree(self._folder, ignore_errors=True)
             raise FileExistsError(f"{self._out} was made by another process meanwhile; it is left as it is")
-        (self._folder / "owner").write_text(str(os.getpid()))
+        with errors_name(self._folder / "owner"):
+            (self._folder / "owner").write_text(str(os.getpid()))
         self.work.mkdir(exist_ok=True)
         journal = Journal(self.work, identity)
         if journal.earlier and self._keep and self.data.is_dir():
             for folder in (self.data, self.work):
-                for partial in folder.glob(_PARTIAL):
+                for partial in folder.glob(f".*{PARTIAL}"):
                     partial.unlink()
             say(f"going on with the conversion into {self._out} that was interrupted")
             return journal
         if journal.earlier is not None:
             say(f"an interrupted conversion into {self._out} has another source, version or settings: redone")
         for folder in (self.data, self.work):
-            shutil.rmtree(folder, ignore_errors=True)
             if folder.exists():
-                raise SettingsError(f"{folder} cannot be removed; remove it, or choose another folder")
+                shutil.rmtree(folder)
             folder.mkdir()
         return Journal(self.work, identity)
+
+    def _leave(self, keep: bool) -> None:
+        if not keep:
+            shutil.rmtree(self._folder, ignore_errors=True)
+        os.close(self._lock)
 
     def __enter__(self) -> Self:
         return self
@@ -120,6 +122,30 @@ class ConversionFolder:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         kept_after = (*KEPT_AFTER, SettingsError) if self.journal.earlier else KEPT_AFTER
-        if not (self._keep and isinstance(error, kept_after)):
-            shutil.rmtree(self._folder, ignore_errors=True)
-        os.close(self._lock)
+        keep = self._keep and isinstance(error, kept_after) and not self.journal.is_empty
+        if keep and error:
+            error.add_note(KEPT)
+        self._leave(keep)
+
+
+def refuse_existing(out: Path) -> None:
+    """FileExistsError where `out` exists; what a kill left beside it that came too late for it is removed."""
+    if out.exists():
+        remove_outlived(out)
+        raise FileExistsError(f"{out} exists; remove it or choose another folder")
+
+
+def remove_outlived(out: Path) -> None:
+    """Removes the folder of a conversion into `out`, which is there, unless somebody is at it."""
+    folder = _folder_of(out)
+    with contextlib.suppress(OSError):
+        lock = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(folder, ignore_errors=True)
+        finally:
+            os.close(lock)
+
+
+def _folder_of(out: Path) -> Path:
+    return out.with_name(f".{out.name}.converting")

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from gnn_ibp.budget import free_memory
 from gnn_ibp.codec import IBPCodec
-from gnn_ibp.conversion_folder import ConversionFolder
+from gnn_ibp.conversion_folder import ConversionFolder, refuse_existing
 from gnn_ibp.conversion_need import ConversionNeed
 from gnn_ibp.dataset_meta import EDGE, NAME, NODE, ArrayInfo, FeatureInfo, Meta, file_info
 from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
@@ -59,8 +59,7 @@ def write_dataset(
     number of rows.
     """
     out, settings, say = Path(out), settings or ConversionSettings(), say or _nothing
-    if out.exists():
-        raise FileExistsError(f"{out} exists; remove it or choose another folder")
+    refuse_existing(out)
     if memory_bytes is None:
         free = free_memory() // 10 * 8
         need = ConversionNeed(parts, settings, free)

@@ -3,8 +3,8 @@
 import contextlib
 import errno
 import os
-import secrets
 import stat
+from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import BinaryIO, Self
@@ -12,7 +12,13 @@ from typing import BinaryIO, Self
 import numpy as np
 
 from gnn_ibp.errors import FormatError
+from gnn_ibp.leftovers import lock_new, remove_leftovers, temporary_path
 from gnn_ibp.rows import Bytes
+
+PARTIAL = ".partial"
+"""Suffix of files that are not complete."""
+
+_LOSING = (errno.EIO, errno.ENOSPC, errno.EDQUOT)
 
 
 class DiskFile:
@@ -88,35 +94,49 @@ class NewFile:
     """A file that appears under its name when it is complete; a context manager.
 
     It is written under a temporary name in the same folder. `commit` brings it to the disk and renames it,
-    replacing what stood there; leaving the block without `commit` (an error, Ctrl-C) removes it.
+    replacing what stood there; leaving the block without `commit` (an error, Ctrl-C) removes it. What killed
+    processes left of such a file is removed first. Errors of the disk name the file.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
-        self._partial = self.path.with_name(f".{self.path.name}.{secrets.token_hex(6)}.partial")
-        self._file = self._partial.open("xb")
+        remove_leftovers(self.path, PARTIAL)
+        self._partial, self._file = self._new_partial()
+
+    def _new_partial(self) -> tuple[Path, BinaryIO]:
+        """An empty file under a temporary name, locked."""
+        while True:
+            partial = temporary_path(self.path, PARTIAL)
+            file = partial.open("xb")
+            if lock_new(file.fileno(), partial):
+                return partial, file
+            file.close()
 
     def write(self, data: bytes | Bytes) -> None:
         """Appends `data`."""
-        self._file.write(data if isinstance(data, bytes) else data.data)
+        with errors_name(self.path):
+            self._file.write(data if isinstance(data, bytes) else data.data)
 
     def overwrite_start(self, data: bytes) -> None:
         """Replaces the first bytes of the file."""
-        overwrite_start(self._file, data)
+        with errors_name(self.path):
+            overwrite_start(self._file, data)
 
     def commit(self) -> None:
         """Makes the file durable and visible under its name."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
-        self._file.close()
+        with errors_name(self.path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
+            self._file.close()
         self._partial.replace(self.path)
         sync_folder(self.path.parent)
 
     def discard(self) -> None:
-        """Removes what was written; nothing after `commit`."""
+        """Removes what was written, where that is possible; nothing after `commit`."""
         with contextlib.suppress(OSError):  # the flush of a full disk
             self._file.close()
-        self._partial.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            self._partial.unlink(missing_ok=True)
 
     def __enter__(self) -> Self:
         return self
@@ -136,10 +156,23 @@ def overwrite_start(file: BinaryIO, data: bytes) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Makes what was created or renamed in `folder` durable."""
+    """Makes what was created or renamed in `folder` durable. OSError where that may be lost."""
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     try:
-        with contextlib.suppress(OSError):  # some network file systems cannot sync a folder
-            os.fsync(handle)
+        os.fsync(handle)
+    except OSError as error:  # some network file systems cannot sync a folder
+        if error.errno in _LOSING:
+            raise OSError(error.errno, os.strerror(error.errno), str(folder)) from error
     finally:
         os.close(handle)
+
+
+@contextlib.contextmanager
+def errors_name(path: Path) -> Iterator[None]:
+    """Errors of the system that name no file, as those of `write` do, name `path`."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(path)
+        raise

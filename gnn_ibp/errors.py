@@ -12,6 +12,10 @@ class SettingsError(ValueError):
     """Settings that contradict each other or what is already there; the message names the remedy."""
 
 
+KEPT = "what is done is kept, the same command goes on from there"
+"""Note on an error that ends work which can be gone on with."""
+
+
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     """The message for a `name` that is not among `known`, with the nearest known one where there is one."""
     names = sorted(known)

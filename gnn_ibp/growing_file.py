@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gnn_ibp.disk_file import DiskFile, overwrite_start, sync_folder
+from gnn_ibp.disk_file import DiskFile, errors_name, overwrite_start, sync_folder
 from gnn_ibp.errors import FormatError
 from gnn_ibp.npy import npy_header
 from gnn_ibp.rows import Bytes
@@ -22,7 +22,8 @@ class GrowingFile:
     """A file to be continued: the first `num_bytes` stay, whatever stands behind them is cut off.
 
     What was written is on the disk for sure after `sync`. Raises FormatError where the file is shorter than
-    `num_bytes`. A context manager that closes it; it is complete when its owner says so.
+    `num_bytes`. A context manager that closes it; it is complete when its owner says so. Errors of the disk
+    name the file.
     """
 
     def __init__(self, path: Path, num_bytes: int = 0) -> None:
@@ -34,15 +35,17 @@ class GrowingFile:
             )
         self._file = path.open("r+b" if num_bytes else "wb")
         sync_folder(path.parent)
-        self._file.truncate(num_bytes)
-        self._file.seek(num_bytes)
+        with errors_name(path):
+            self._file.truncate(num_bytes)
+            self._file.seek(num_bytes)
         self._leaving = num_bytes
 
     def write(self, data: bytes | NDArray[Any]) -> None:
         """Appends bytes, or those of a contiguous array."""
-        self._file.write(data if isinstance(data, bytes) else data.data)
-        if self._file.tell() - self._leaving >= WRITE_BYTES:
-            self._leave()
+        with errors_name(self.path):
+            self._file.write(data if isinstance(data, bytes) else data.data)
+            if self._file.tell() - self._leaving >= WRITE_BYTES:
+                self._leave()
 
     def _leave(self) -> None:
         """Has the system write what is new in the background, so that `sync` has little to wait for.
@@ -57,12 +60,14 @@ class GrowingFile:
 
     def overwrite_start(self, data: bytes) -> None:
         """Replaces the first bytes of the file."""
-        overwrite_start(self._file, data)
+        with errors_name(self.path):
+            overwrite_start(self._file, data)
 
     def sync(self) -> None:
         """Brings everything to the disk."""
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        with errors_name(self.path):
+            self._file.flush()
+            os.fsync(self._file.fileno())
 
     @property
     def num_bytes(self) -> int:
@@ -70,7 +75,8 @@ class GrowingFile:
 
     def pieces(self, first: int = 0) -> Iterator[Bytes]:
         """What was written, from byte `first` on, a few MiB at a time."""
-        self._file.flush()
+        with errors_name(self.path):
+            self._file.flush()
         file = DiskFile(self.path)
         try:
             for at in range(first, file.size, READ_BYTES):
@@ -79,7 +85,8 @@ class GrowingFile:
             file.close()
 
     def close(self) -> None:
-        self._file.close()
+        with errors_name(self.path):
+            self._file.close()
 
     def __enter__(self) -> Self:
         return self

@@ -33,6 +33,16 @@ class Journal:
         if self._path.exists():
             self.earlier = self._read()
 
+    @staticmethod
+    def is_in(folder: Path) -> bool:
+        """Whether some journal lies in `folder`."""
+        return (folder / NAME).exists()
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no stage is there."""
+        return not self._stages
+
     def get(self, stage: str) -> State | None:
         """What `put` was given last for this stage; None where it was not called."""
         text = self._stages.get(stage)

@@ -1,6 +1,6 @@
 """gnn-ibp: the command line. An error ends in one line on stderr that says what and what to do."""
 
-import errno
+import contextlib
 import os
 import sys
 import traceback
@@ -15,6 +15,7 @@ import tyro
 import gnn_ibp
 from gnn_ibp.errors import SettingsError, unknown_name
 from gnn_ibp.train.config import config_from_args
+from gnn_ibp.train.error_line import TRACEBACK, error_line
 from gnn_ibp.train.flags import parse
 
 USAGE = f"""gnn-ibp {gnn_ibp.__version__}: train graph neural networks from losslessly compressed features
@@ -27,13 +28,19 @@ usage: gnn-ibp COMMAND [--help]
   verify    read a data set or a feature file whole and compare its checksums
 """
 
-TRACEBACK = "GNN_IBP_TRACEBACK"
-"""Environment variable: 1 shows where in the program an error came from."""
-
-TORCH_OUT_OF_MEMORY = ("can't allocate memory", "out of memory")
-"""What torch says, in a RuntimeError, of the CPU's memory and of a GPU's."""
-
 FAILED, BAD_SETTINGS, INTERRUPTED = 1, 2, 130
+
+ERRORS = (
+    ArithmeticError,
+    LookupError,
+    MemoryError,
+    ModuleNotFoundError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""Those that end in one line."""
 
 
 @dataclass(frozen=True)
@@ -80,15 +87,15 @@ def main(args: Sequence[str] | None = None) -> int:
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning  # type: ignore[assignment]
-            return _run(args)
+            status = _run(args)
+        sys.stdout.flush()
+        return status
     except KeyboardInterrupt as error:
-        return _failed(error, "interrupted; what was complete is kept", INTERRUPTED)
+        return _failed(error, args, INTERRUPTED)
     except SettingsError as error:
-        return _failed(error, str(error), BAD_SETTINGS)
-    except ModuleNotFoundError as error:
-        return _failed(error, f"{error.name} is not installed for {sys.executable}: type `make setup`")
-    except (OSError, MemoryError, ArithmeticError, LookupError, ValueError, TypeError, RuntimeError) as error:
-        return _failed(error, _message(error))
+        return _failed(error, args, BAD_SETTINGS)
+    except ERRORS as error:
+        return _failed(error, args, FAILED)
 
 
 def _run(args: Sequence[str]) -> int:
@@ -144,32 +151,25 @@ COMMANDS: dict[str, Callable[[Sequence[str]], int]] = {
 }
 
 
-def _failed(error: BaseException, message: str, status: int = FAILED) -> int:
+def _failed(error: BaseException, args: Sequence[str], status: int) -> int:
     if os.environ.get(TRACEBACK) == "1":
         traceback.print_exception(error)
-    print(f"gnn-ibp: {' '.join(message.split())}", file=sys.stderr, flush=True)
+    _give_up_unwritable_output()
+    print(f"gnn-ibp: {error_line(error, args[0] if args else '')}", file=sys.stderr, flush=True)
     return status
+
+
+def _give_up_unwritable_output() -> None:
+    """Python itself would try once more at its end, and say so in lines of its own."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _show_warning(message: Warning | str, *_: object) -> None:
     print(f"gnn-ibp: warning: {' '.join(str(message).split())}", file=sys.stderr, flush=True)
-
-
-def _message(error: Exception) -> str:
-    if isinstance(error, OSError) and error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        where = f" for {error.filename}" if error.filename else ""
-        return (
-            f"the disk is full, or a quota{where}: free some space, or choose another folder "
-            "(--root, --save, --report)"
-        )
-    if isinstance(error, OSError) and error.strerror and error.filename:
-        return f"{error.filename}: {error.strerror}"
-    if isinstance(error, MemoryError) or any(words in str(error) for words in TORCH_OUT_OF_MEMORY):
-        what = ". ".join(str(error).split(". ")[:2])  # torch goes on about its allocator
-        return f"out of memory ({what}): ask for less with --cache-bytes, --batch-size, --fanout or --hidden"
-    if isinstance(error, KeyError) and error.args:
-        return str(error.args[0])
-    return str(error) or f"{type(error).__name__} (set {TRACEBACK}=1 to see where)"
 
 
 if __name__ == "__main__":

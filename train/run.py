@@ -68,13 +68,32 @@ def train(config: Config, cuda: Cuda | None = None) -> dict[str, Any]:
     with checkpoint_folder(config) as folder, PeakMemory() as memory:
         try:
             _train(config, cuda, folder, run, memory)
+        except KeyboardInterrupt as interrupt:
+            _note_what_is_kept(interrupt, config, folder, run)
+            raise
         finally:
             run["peak_rss_bytes"], run["peak_anon_bytes"] = memory.rss_bytes, memory.anon_bytes
             run["peak_device_bytes"] = cuda.peak_bytes() if cuda else None
-            if config.report:
-                report.write_json(config.report, run)
-    print(report.run_text(run))
+            try:
+                if "sources" in run:  # it came to its end
+                    print(report.run_text(run), flush=True)
+            finally:
+                if config.report:
+                    report.write_json(config.report, run)
     return run
+
+
+def _note_what_is_kept(
+    interrupt: KeyboardInterrupt, config: Config, folder: CheckpointFolder | None, run: dict[str, Any]
+) -> None:
+    """Adds notes on the outputs that hold what was complete."""
+    epochs = run["epochs"]
+    if folder and (places := folder.places()):
+        interrupt.add_note(f"--resume goes on from {places[0]}, in {folder.path}")
+    if epochs and config.report:
+        interrupt.add_note(f"what was done until the end of epoch {len(epochs)} is told in {config.report}")
+    if config.save and any(epoch["best"] for epoch in epochs):
+        interrupt.add_note(f"the best weights until then are in {config.save}")
 
 
 def _train(

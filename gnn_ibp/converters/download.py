@@ -14,7 +14,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from gnn_ibp.disk_file import sync_folder
+from gnn_ibp.disk_file import NewFile, errors_name, sync_folder
+from gnn_ibp.errors import KEPT
 from gnn_ibp.progress import Say, progress
 
 TRIES = 6
@@ -77,15 +78,36 @@ def download(remote: RemoteFile, path: Path, say: Say) -> None:
     A connection that is cut is taken up again, after longer and longer pauses. What was begun with another
     file, or cannot be resumed because the server sends it whole only, is begun again.
 
-    OSError where the server refuses, nothing new comes in `TRIES` tries, or another process is at it.
+    PATH.part.json tells what is being fetched, and stays until `remove_downloaded`.
+
+    OSError where the server refuses, nothing new comes in `TRIES` tries, another process is at it, or for the
+    disk; the last names PATH.part.
     """
     part = path.with_name(f"{path.name}.part")
-    with part.open("ab+") as file, _locked(file, part), progress(path.name, remote.num_bytes, "B") as bar:
-        _Transfer(remote, path, file, say, bar).run()
+    with (
+        errors_name(part),
+        part.open("ab+") as file,
+        _locked(file, part),
+        progress(path.name, remote.num_bytes, "B") as bar,
+    ):
+        try:
+            _Transfer(remote, path, file, say, bar).run()
+        except KeyboardInterrupt as interrupt:
+            interrupt.add_note(KEPT)
+            raise
+        except _WriteError as error:
+            raise error.cause from None
         os.fsync(file.fileno())
         part.rename(path)
-        _note(path).unlink(missing_ok=True)
         sync_folder(path.parent)
+
+
+def remove_downloaded(path: Path) -> None:
+    """Removes the file at `path`, for which there is no more need, if `download` put it there."""
+    with contextlib.suppress(OSError):
+        if _note(path).exists():
+            path.unlink(missing_ok=True)
+            _note(path).unlink()
 
 
 def part_bytes(path: Path) -> int:
@@ -156,12 +178,10 @@ class _Transfer:
         except _FileChangedError as change:
             self._say(f"{change}: beginning again")
             self._remote = ask(self._remote.url)
+            self._restart()  # before the note says that what is there is of the new file
             _write_note(self._path, self._remote)
-            self._restart()
             self._bar.total = self._remote.num_bytes
             return "the file changed on the server"
-        except _WriteError as error:
-            raise error.cause from None
         except urllib.error.HTTPError as error:
             _raise_final(error, self._remote.url)
             return str(error)
@@ -175,17 +195,16 @@ class _Transfer:
             self._restart()
 
     def _append(self, block: bytes) -> None:
-        try:
+        with _write_errors():
             self._file.write(block)
             self._file.flush()
-        except OSError as error:
-            raise _WriteError(error) from error
         self._at += len(block)
         self._seen = max(self._seen, self._at)
         self._bar.update(len(block))
 
     def _restart(self) -> None:
-        self._file.truncate(0)
+        with _write_errors():
+            self._file.truncate(0)
         self._bar.reset()
         self._at = 0
 
@@ -195,6 +214,14 @@ class _WriteError(Exception):
 
     def __init__(self, cause: OSError) -> None:
         self.cause = cause
+
+
+@contextlib.contextmanager
+def _write_errors() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise _WriteError(error) from error
 
 
 def _open(url: str, method: str = "GET", at: int = 0, remote: RemoteFile | None = None) -> Any:
@@ -263,4 +290,6 @@ def _read_note(path: Path) -> RemoteFile | None:
 
 
 def _write_note(path: Path, remote: RemoteFile) -> None:
-    _note(path).write_text(json.dumps(asdict(remote)))
+    with NewFile(_note(path)) as file:
+        file.write(json.dumps(asdict(remote)).encode())
+        file.commit()

@@ -49,7 +49,7 @@ def mag240m_parts(raw_root: Path, scratch: Path, say: Say) -> DatasetParts:
     Its raw files lie in raw_root/mag240m_kddcup2021 or in `raw_root` itself, and are downloaded where they do
     not. FormatError names the file that is missing or wrong; as `RawFolder` otherwise.
     """
-    folder = PLACE.find(raw_root) or PLACE.fetch(raw_root, scratch, say)
+    folder = PLACE.get(raw_root, scratch, say)
     meta, split = load_dict(folder / META), load_dict(folder / SPLITS)
     for path, loaded, names in ((META, meta, ("paper", "num_classes")), (SPLITS, split, ("train", "valid"))):
         missing = [name for name in names if name not in loaded]

@@ -38,7 +38,7 @@ def ogb_parts(name: str, raw_root: Path, scratch: Path, say: Say) -> DatasetPart
     """
     dataset = ogb_dataset(name)
     place = raw_folder(dataset)
-    folder = place.find(raw_root) or place.fetch(raw_root, scratch, say)
+    folder = place.get(raw_root, scratch, say)
     _check_layout(dataset, folder)
     raw = read_raw(dataset, folder / "raw")
     splits = read_splits(folder / "split" / dataset.split)

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from gnn_ibp.budget import format_bytes, used_memory
+from gnn_ibp.conversion_folder import refuse_existing, remove_outlived
 from gnn_ibp.conversion_need import ConversionNeed, whole_mib
 from gnn_ibp.converters.folder import folder_parts, folder_settings
 from gnn_ibp.converters.sources import Source, find_source
@@ -55,6 +56,8 @@ def prepare(
         except FileExistsError:  # another process made it meanwhile
             if not (path / NAME).is_file():
                 raise
+    else:
+        remove_outlived(path)
     return _checked(path, settings, source)
 
 
@@ -74,8 +77,7 @@ def convert_source(
     unknown name or where `memory_budget` (bytes) does not suffice.
     """
     out, settings = Path(out), settings or ConversionSettings()
-    if out.exists():
-        raise FileExistsError(f"{out} exists; remove it or choose another folder")
+    refuse_existing(out)
     if Path(source).is_dir():
         dataset = _with_classes(Dataset.open(source), num_classes)
         settings = folder_settings(dataset, settings)

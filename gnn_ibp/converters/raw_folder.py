@@ -1,5 +1,6 @@
 """Folders of raw files as others keep them: found below a root, or downloaded into it."""
 
+import contextlib
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -9,7 +10,7 @@ import xxhash
 
 from gnn_ibp.budget import format_bytes
 from gnn_ibp.converters import archive
-from gnn_ibp.converters.download import RemoteFile, ask, download, part_bytes
+from gnn_ibp.converters.download import RemoteFile, ask, download, part_bytes, remove_downloaded
 from gnn_ibp.errors import FormatError, SettingsError
 from gnn_ibp.progress import Say
 
@@ -30,6 +31,15 @@ class RawFolder:
     top: str
     store_bytes: int
 
+    def get(self, root: Path, scratch: Path, say: Say) -> Path:
+        """The folder that is there, or the one that is fetched; raises as `find` and `fetch`.
+
+        Of an archive that was downloaded for it nothing is left then, even if a kill came before that.
+        """
+        folder = self.find(root) or self.fetch(root, scratch, say)
+        remove_downloaded(self._archive(root))
+        return folder
+
     def find(self, root: Path) -> Path | None:
         """The folder that is there. FormatError for one of that name that does not hold what it should."""
         named = root / self.folder
@@ -49,7 +59,7 @@ class RawFolder:
         scratch: where the data set itself will lie. SettingsError where the disk has not the room for the
         archive, what it holds, and the data set; OSError and FormatError where something goes wrong.
         """
-        path = root / self.url.rpartition("/")[2]
+        path = self._archive(root)
         if not path.exists():
             try:
                 remote = ask(self.url)
@@ -63,8 +73,12 @@ class RawFolder:
         self._check_disk(root, archive.extracted_bytes(path, self.top), scratch)
         out = root / self.folder
         archive.extract(path, self.top, out)
-        path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            path.unlink(missing_ok=True)
         return out
+
+    def _archive(self, root: Path) -> Path:
+        return root / self.url.rpartition("/")[2]
 
     def _announcement(self, remote: RemoteFile, root: Path, scratch: Path) -> str:
         if remote.num_bytes is None:

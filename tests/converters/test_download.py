@@ -4,6 +4,7 @@ import fcntl
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from time import sleep as wait
 
@@ -12,7 +13,7 @@ import pytest
 from bad_server import Served, serving
 
 from gnn_ibp.converters import download as module
-from gnn_ibp.converters.download import ask, download, part_bytes
+from gnn_ibp.converters.download import ask, download, part_bytes, remove_downloaded
 
 CONTENT = np.random.default_rng(0).bytes(100_000)
 OTHER = np.random.default_rng(1).bytes(100_000)
@@ -33,7 +34,9 @@ def fetched(served: Served, path: Path) -> list[str]:
     with serving(served) as url:
         download(ask(url), path, said.append)
     assert path.read_bytes() == served.content
-    assert [p.name for p in path.parent.iterdir()] == [path.name]
+    assert sorted(p.name for p in path.parent.iterdir()) == [path.name, f"{path.name}.part.json"]
+    remove_downloaded(path)
+    assert not list(path.parent.iterdir())
     return said
 
 
@@ -181,6 +184,33 @@ def test_a_file_that_changes_between_two_tries_is_begun_again(
     )
     said = fetched(served, tmp_path / "a.zip")
     assert any("changed meanwhile" in line for line in said)
+
+
+def test_a_kill_as_a_changed_file_is_begun_again_mixes_no_files(tmp_path: Path) -> None:
+    path, steps = tmp_path / "a.zip", list[object]()
+
+    def replace(served: Served) -> None:
+        if len(served.requests) == 2:
+            served.content, served.etag, served.cut_after = OTHER, '"two"', None
+
+    def killed_at_the_second(step: Callable[..., None]) -> Callable[..., None]:
+        def taken(*args: object) -> None:
+            if served.etag == '"two"':
+                steps.append(step)
+                if len(steps) == 2:
+                    raise KeyboardInterrupt
+            step(*args)
+
+        return taken
+
+    served = Served(CONTENT, cut_after=30_000, before=replace)
+    with serving(served) as url:
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(KeyboardInterrupt):
+            patch.setattr(module, "_write_note", killed_at_the_second(module._write_note))
+            patch.setattr(module._Transfer, "_restart", killed_at_the_second(module._Transfer._restart))
+            download(ask(url), path, print)
+        download(ask(url), path, print)
+    assert path.read_bytes() == OTHER
 
 
 def test_a_file_that_changes_with_every_try_is_given_up(tmp_path: Path) -> None:

@@ -248,9 +248,14 @@ def test_interrupted_run_keeps_what_was_complete(
 
     monkeypatch.setattr(loop, "train_epoch", interrupted)
     args = make_dataset(tmp_path / "ds")
-    args += ["--report", str(tmp_path / "r.json"), "--save", str(tmp_path / "m.pt")]
     assert main(args) == 130
-    assert last_line(capsys) == "gnn-ibp: interrupted; what was complete is kept"
+    assert last_line(capsys) == "gnn-ibp: interrupted; nothing was complete"
+    report, weights = tmp_path / "r.json", tmp_path / "m.pt"
+    assert main([*args, "--report", str(report), "--save", str(weights)]) == 130
+    assert last_line(capsys) == (
+        f"gnn-ibp: interrupted; what was done until the end of epoch 1 is told in {report}; the best weights "
+        f"until then are in {weights}"
+    )
     assert [epoch["epoch"] for epoch in json.loads((tmp_path / "r.json").read_text())["epochs"]] == [1]
     assert torch.load(tmp_path / "m.pt", weights_only=True)["epoch"] == 1
 
