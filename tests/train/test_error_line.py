@@ -2,13 +2,13 @@
 
 import errno
 import os
-import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from gnn_ibp.errors import KEPT, SettingsError
+from gnn_ibp.train.cli import main
 from gnn_ibp.train.error_line import error_line
 
 FILE, OUT = "/data/x.ibp", " (OUT, --raw-root)"
@@ -61,11 +61,13 @@ def test_notes_on_an_error_follow(error: BaseException) -> None:
     assert error_line(error, "train").endswith(("interrupted; " + KEPT, "no room; " + KEPT))
 
 
-def test_output_that_cannot_be_written_is_told_once(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "gnn_ibp.train.cli", "--help"]
+def test_output_that_cannot_be_written_is_told_once(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     with Path("/dev/full").open("w") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert done.returncode == 1
-    assert done.stderr == (
+        monkeypatch.setattr(sys, "stdout", full)
+        assert main(["--help"]) == 1
+        full.flush()  # as Python does at its end
+    assert capsys.readouterr().err == (
         "gnn-ibp: the disk is full, or a quota: free some space, or choose another folder\n"
     )

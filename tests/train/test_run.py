@@ -3,6 +3,7 @@
 import errno
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -255,6 +256,11 @@ def test_interrupted_run_keeps_what_was_complete(
     assert last_line(capsys) == (
         f"gnn-ibp: interrupted; what was done until the end of epoch 1 is told in {report}; the best weights "
         f"until then are in {weights}"
+    )
+    folder = tmp_path / "checkpoints"
+    assert main([*args, "--checkpoint", str(folder), "--checkpoint-every", "1"]) == 130
+    assert re.search(
+        rf"interrupted; --resume goes on from epoch 1 after \d+ minibatches, in {folder}$", last_line(capsys)
     )
     assert [epoch["epoch"] for epoch in json.loads((tmp_path / "r.json").read_text())["epochs"]] == [1]
     assert torch.load(tmp_path / "m.pt", weights_only=True)["epoch"] == 1

@@ -12,15 +12,14 @@ from fault_library import Fault
 from forks import Forks
 from world import World
 
-JOBS = ("npz", "npz, no look at the disk", "folder, through files, no look at the disk", "training")
 REFUSED = 2
 DISK_BYTES, PAGE_BYTES = 4 << 20, 4096
 
 
-def main(folder: Path, step: int) -> None:
+def main(folder: Path, step: int, jobs: list[str]) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", folder], check=True)
     forks = Forks()
-    for number, job in enumerate(JOBS):
+    for number, job in enumerate(jobs):
         place = folder / str(number)
         place.mkdir()
         tries = fill(World(forks, job, place), folder, step)
@@ -58,4 +57,4 @@ def leave(disk: Path, pages: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
