@@ -5,12 +5,14 @@ python tests/bench/scale.py FOLDER [--nodes 11000000] [--columns 128] [--memory-
 The graph is drawn block by block into FOLDER, as OGB's raw folder (--source raw) or on its way into the data
 set (--source direct). Then it is converted, and trained on with caches of several shares of the features'
 bytes, compressed and raw, each in a process of its own whose memory is watched. Where memory cgroups can be
-made, each process has one that also bounds the pages of files it uses. What is there already is used. The
-report is a table on the terminal, and FOLDER/scale.json.
+made, each process has one that also bounds the pages of files it uses, none of which are in the system's
+cache when training begins. What is there already is used. The report is a table on the terminal, and
+FOLDER/scale.json.
 """
 
 import argparse
 import json
+import os
 import shutil
 import sys
 import time
@@ -196,6 +198,9 @@ def train(plan: Plan, share: int, raw: bool) -> dict[str, Any]:
         "report": report,
     }
     flags = [f"--{name}={value}" for name, value in settings.items()]
+    if raw:
+        Dataset.open(plan.dataset).raw_twin()
+    forget_pages(plan.dataset)
     watched = watch(
         [*PROGRAM, "train", *flags, *plan.direction, *["--raw"] * raw, *plan.train_flags],
         parse_bytes(plan.memory_budget),
@@ -203,6 +208,14 @@ def train(plan: Plan, share: int, raw: bool) -> dict[str, Any]:
     print(f"trained, cache of {share} %{', raw' * raw}: {watched}", flush=True)
     run = json.loads(report.read_text())
     return {"share": share, "raw": raw, **asdict(watched), "report": run}
+
+
+def forget_pages(folder: Path) -> None:
+    """Nothing of the files is in the system's cache then: what a process reads is charged to its cgroup."""
+    os.sync()
+    for path in folder.iterdir():
+        with path.open("rb") as file:
+            os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
 
 
 def table(plan: Plan, result: dict[str, Any]) -> str:
