@@ -175,6 +175,8 @@ def convert(plan: Plan) -> dict[str, Any]:
         command = [sys.executable, __file__, *plan.args, "--child"]
     watched = watch(command, parse_bytes(plan.memory_budget))
     print(f"converted: {watched}", flush=True)
+    if watched.status:
+        sys.exit(watched.status)
     return asdict(watched)
 
 
@@ -206,7 +208,7 @@ def train(plan: Plan, share: int, raw: bool) -> dict[str, Any]:
         parse_bytes(plan.memory_budget),
     )
     print(f"trained, cache of {share} %{', raw' * raw}: {watched}", flush=True)
-    run = json.loads(report.read_text())
+    run = json.loads(report.read_text()) if not watched.status else {"epochs": []}
     return {"share": share, "raw": raw, **asdict(watched), "report": run}
 
 
@@ -230,19 +232,21 @@ def table(plan: Plan, result: dict[str, Any]) -> str:
         "|---:|---|---:|---:|---:|---:|---:|---:|",
     ]
     for run in result["runs"]:
+        rows = f"| {run['share']} % | {'raw' if run['raw'] else 'compressed'} |"
         epochs = run["report"]["epochs"]
+        if not epochs:
+            lines.append(f"{rows} does not fit | | | | | |")
+            continue
         speeds = [epoch["batches"] / epoch["seconds"]["total"] for epoch in (epochs[0], epochs[-1])]
         rates = [hit_rate(epoch["sources"]) for epoch in (epochs[0], epochs[-1])]
         disk = epochs[-1]["sources"].get("disk", {}).get("physical_bytes", 0)
         cells = [
-            f"{run['share']} %",
-            "raw" if run["raw"] else "compressed",
             format_bytes(run["report"]["peak_anon_bytes"] or run["peak_bytes"]),
             *(f"{speed:.2f}" for speed in speeds),
             *(f"{100 * rate:.1f} %" for rate in rates),
             format_bytes(disk),
         ]
-        lines.append(f"| {' | '.join(cells)} |")
+        lines.append(f"{rows} {' | '.join(cells)} |")
     return "\n".join(lines)
 
 
