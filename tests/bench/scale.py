@@ -67,7 +67,7 @@ class Plan:
 
     @property
     def dataset(self) -> Path:
-        return self.folder / f"{self.source}{'-undirected' * self.undirected}"
+        return self.folder / f"from-{self.source}{'-undirected' * self.undirected}"
 
     @property
     def direction(self) -> list[str]:
