@@ -200,7 +200,8 @@ class _Sort:
                     _finish(writing, 1)  # one may be under way, from the other room
                     room, counts = self._rooms[i % 2], self._no_counts(group)
                     found = self._sort(self._buffers[i % 2], starts, group.first, room, counts)
-                    writing.append(writer.submit(self._write, group, found, counts))
+                    before = writing[-1] if writing else None
+                    writing.append(writer.submit(self._write, before, group, found, counts))
                 else:
                     _finish(writing, 0)
                     counts = self._no_counts(group)
@@ -210,7 +211,9 @@ class _Sort:
             _finish(writing, 0)
         return int(totals[first:].sum())
 
-    def _write(self, group: _Group, found: _Sorted, counts: Ids) -> None:
+    def _write(self, before: Future[None] | None, group: _Group, found: _Sorted, counts: Ids) -> None:
+        if before:
+            before.result()  # where that failed nothing may follow: the journal would tell of a gap
         self._output.append(*found)
         self._output.end_group(group, counts)
 

@@ -1,5 +1,6 @@
 """Edges sorted through files: byte for byte what sorting in memory gives, whatever the memory."""
 
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -163,6 +164,29 @@ def test_an_interrupted_sort_goes_on_where_it_was(tmp_path: Path, monkeypatch: p
     forced["load_records"] = 11  # with another budget
     check_equal(stopping, small_plan(edges, 64, forced, **changes), tmp_path)  # type: ignore[arg-type]
     assert stopping.starts[2:] == [0]  # for what is expected; the runs were there
+
+
+def test_nothing_is_written_behind_a_write_that_failed_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(external_csc, "CHECKPOINT_RECORDS", 1)
+    edges = ArrayEdges(*np.random.default_rng(3).integers(0, 64, (2, 500)))
+    plan = small_plan(edges, 64, {"shift": 2, "run_records": 32, "load_records": 80})
+    append, buckets = external_csc._Output.append, list[int]()
+
+    def fails_once(self: Any, *sorted_edges: Any) -> None:
+        buckets.append(self.bucket)
+        if len(buckets) == 3:
+            time.sleep(0.3)  # the next group is waiting behind this one then
+            raise OSError(5, "Input/output error")
+        append(self, *sorted_edges)
+
+    with monkeypatch.context() as patched, pytest.raises(OSError, match="Input/output"):
+        patched.setattr(external_csc._Output, "append", fails_once)
+        sort_through_files(edges, plan, tmp_path)
+    state = Journal(tmp_path, {}).get(external_csc.STAGE)
+    assert state and state["bucket"] == buckets[2] and len(buckets) == 3
+    check_equal(edges, plan, tmp_path)
 
 
 PAPERS = EdgeSortPlan(111_059_956, 1_615_685_872, True, True, False, 14 * GIB)

@@ -16,20 +16,20 @@ REFUSED = 2
 DISK_BYTES, PAGE_BYTES = 4 << 20, 4096
 
 
-def main(folder: Path, step: int, jobs: list[str]) -> None:
+def main(folder: Path, jobs: list[str]) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={DISK_BYTES}", "tmpfs", folder], check=True)
     forks = Forks()
     for number, job in enumerate(jobs):
         place = folder / str(number)
         place.mkdir()
-        tries = fill(World(forks, job, place), folder, step)
+        tries = fill(World(forks, job, place), folder)
         print(f"{job}: {tries} full disks survived")
 
 
-def fill(world: World, disk: Path, step: int) -> int:
+def fill(world: World, disk: Path) -> int:
     """Gives the job more and more room until it suffices; returns how often it did not."""
     tries = 0
-    for pages in range(1, DISK_BYTES // PAGE_BYTES, step):
+    for pages in range(1, DISK_BYTES // PAGE_BYTES):
         world.restore()
         leave(disk, pages)
         answer = world.work()
@@ -57,4 +57,4 @@ def leave(disk: Path, pages: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3:])
+    main(Path(sys.argv[1]), sys.argv[2:])
