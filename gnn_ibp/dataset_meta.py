@@ -227,7 +227,7 @@ class Meta:
                     "and the comma before to keep an edit"
                 )
             return meta
-        except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError, OverflowError, RecursionError) as error:
             what = f"{type(error).__name__}: {error}" if not isinstance(error, ValueError) else error
             raise FormatError(f"{path} cannot be used: {what}") from error
         finally:

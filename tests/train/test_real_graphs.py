@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
+import accuracy
 import pytest
-from bench import accuracy
 
 
 def test_losses_on_cora_do_not_depend_on_codec_and_cache(shared_data: Path, tmp_path: Path) -> None:
