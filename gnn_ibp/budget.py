@@ -29,10 +29,13 @@ def free_memory(root: Path = Path("/")) -> int:
     return max(0, min(limits))
 
 
-def used_memory(root: Path = Path("/")) -> int:
-    """Bytes that this process holds without a file behind them, shared memory included; 0 if unknown."""
+def used_memory(root: Path = Path("/"), process: int | str = "self") -> int:
+    """Bytes that this process, or the one of that number, holds without a file behind them.
+
+    Shared memory is included; 0 if unknown.
+    """
     try:
-        lines = (root / "proc/self/status").read_text().splitlines()
+        lines = (root / f"proc/{process}/status").read_text().splitlines()
     except OSError:
         return 0
     return 1024 * sum(int(line.split()[1]) for line in lines if line.startswith(("RssAnon:", "RssShmem:")))

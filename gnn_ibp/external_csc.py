@@ -1,5 +1,6 @@
 """Edges to CSC through files, within a given memory: what `build_csc` gives, byte for byte."""
 
+from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from gnn_ibp.edge_runs import EdgeRuns
 from gnn_ibp.edge_sort_plan import EdgeSortPlan
 from gnn_ibp.edge_stream import EdgeStream
+from gnn_ibp.futures import finish_oldest
 from gnn_ibp.growing_file import GrowingArray
 from gnn_ibp.journal import Journal
 from gnn_ibp.progress import progress
@@ -187,7 +189,7 @@ class _Sort:
         ):
             bar.update(int(totals[:first].sum()))
             loading: list[Future[Ids] | None] = [None, None]
-            writing: list[Future[None]] = []
+            writing = deque[Future[None]]()
             for i, group in enumerate(groups):
                 for ahead in groups[i : i + 2]:  # this one, at the start, and the next
                     slot = (i + (ahead is not group)) % 2
@@ -197,18 +199,18 @@ class _Sort:
                 loaded, loading[i % 2] = loading[i % 2], None
                 if loaded:
                     starts = loaded.result()
-                    _finish(writing, 1)  # one may be under way, from the other room
+                    finish_oldest(writing, 1)  # one may be under way, from the other room
                     room, counts = self._rooms[i % 2], self._no_counts(group)
                     found = self._sort(self._buffers[i % 2], starts, group.first, room, counts)
                     before = writing[-1] if writing else None
                     writing.append(writer.submit(self._write, before, group, found, counts))
                 else:
-                    _finish(writing, 0)
+                    finish_oldest(writing, 0)
                     counts = self._no_counts(group)
                     self._sort_in_parts(group, self._buffers[i % 2], counts)
                     self._output.end_group(group, counts)
                 bar.update(group.num_records)
-            _finish(writing, 0)
+            finish_oldest(writing, 0)
         return int(totals[first:].sum())
 
     def _write(self, before: Future[None] | None, group: _Group, found: _Sorted, counts: Ids) -> None:
@@ -298,12 +300,6 @@ class _Sort:
         size = max(1, min(1 << 16, self._plan.load_records))
         for piece in self._runs.pieces(bucket, size):
             yield piece.view(self._plan.records.dtype)
-
-
-def _finish(writing: list[Future[None]], leave: int) -> None:
-    """Waits for what is being written, oldest first, until no more than `leave` are."""
-    while len(writing) > leave:
-        writing.pop(0).result()
 
 
 def _first_of(equal: Iterator[NDArray[Any]], ranked: bool) -> NDArray[Any]:

@@ -13,6 +13,7 @@ from gnn_ibp.dataset_parts import ConversionSettings
 from gnn_ibp.disk_file import DiskFile
 from gnn_ibp.feature_writer import FeatureFileWriter
 from gnn_ibp.format import read_header
+from gnn_ibp.futures import finish_oldest
 from gnn_ibp.journal import Journal
 from gnn_ibp.progress import progress
 from gnn_ibp.row_stream import Rows, RowStream
@@ -81,7 +82,7 @@ class FeatureConversion:
         """Encodes and counts blocks while the next ones are read and earlier ones brought to the disk."""
         since, noting = 0, Future[None]()
         noting.set_result(None)
-        pending = deque[list[Future[None]]]()  # of each block
+        pending, jobs_of_block = deque[Future[None]](), 2 if stats else 1
         with (
             ThreadPoolExecutor(1, f"encode-{self._name}") as encoder,
             ThreadPoolExecutor(1, f"count-{self._name}") as counter,
@@ -89,17 +90,17 @@ class FeatureConversion:
         ):
             for block in self._blocks(writer.num_rows):
                 if since >= CHECKPOINT_BYTES:
-                    _finish(pending, 0)
+                    finish_oldest(pending, 0)
                     noting.result()
                     state = {"writer": writer.state(), "stats": stats.state() if stats else None}
                     noting = syncer.submit(self._note, writer, {"codec": params.hex(), **state})
                     since = 0
                 since += len(block) * self._rows.row_type.row_bytes
-                pending.append([encoder.submit(writer.append, block)])
+                pending.append(encoder.submit(writer.append, block))
                 if stats:
-                    pending[-1].append(counter.submit(stats.add, block))
-                _finish(pending, _BLOCKS_PENDING)
-            _finish(pending, 0)
+                    pending.append(counter.submit(stats.add, block))
+                finish_oldest(pending, _BLOCKS_PENDING * jobs_of_block)
+            finish_oldest(pending, 0)
             noting.result()
 
     def _note(self, writer: FeatureFileWriter, state: dict[str, Any]) -> None:
@@ -141,10 +142,3 @@ class FeatureConversion:
             statistics=stats.result() if stats else None,
             fingerprint=header.fingerprint,
         )
-
-
-def _finish(pending: deque[list[Future[None]]], leave: int) -> None:
-    """Waits for the oldest blocks until no more than `leave` are pending."""
-    while len(pending) > leave:
-        for job in pending.popleft():
-            job.result()

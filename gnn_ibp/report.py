@@ -5,7 +5,6 @@
 
 import json
 import math
-import os
 import textwrap
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 
 from gnn_ibp.budget import format_bytes
 from gnn_ibp.disk_file import NewFile
-from gnn_ibp.stages import Stage
+from gnn_ibp.stages import Stage, processors
 
 Counters = Mapping[str, Any]
 Sources = Mapping[str, Counters]
@@ -90,8 +89,7 @@ def stage_lines(stages: Sequence[Stage]) -> list[str]:
     busy: processors that were at work, on average. Where it comes near their number they are the limit, where
     not, the disk.
     """
-    processors = len(os.sched_getaffinity(0))
-    rows = [("stage", "amount", "seconds", "MB/s", "M edges/s", f"busy of {processors}")]
+    rows = [("stage", "amount", "seconds", "MB/s", "M edges/s", f"busy of {processors()}")]
     for stage in stages:
         seconds = max(stage.elapsed_s, 1e-9)
         edges = f"{stage.num_edges / seconds / 1e6:.1f}" if stage.num_edges else ""

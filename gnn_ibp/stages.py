@@ -1,5 +1,6 @@
 """Stages: what went through each part of a conversion, and how long it took."""
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,6 +19,11 @@ class Stage:
     num_edges: int = 0
     elapsed_s: float = 0.0
     cpu_s: float = 0.0
+
+
+def processors() -> int:
+    """Processors that this process may run on."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class Stages:

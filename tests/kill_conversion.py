@@ -38,16 +38,25 @@ def parts(seed: int = 0) -> DatasetParts:
     )
 
 
-def make_everything_small() -> None:
+def make_everything_small(
+    block_edges: int = 1000,
+    checkpoint_edges: int = 8000,
+    checkpoint_records: int = 9000,
+    checkpoint_bytes: int = 200_000,
+    block_bytes: int = 40_000,
+    run_records: int = 5000,
+    load_records: int = 3000,
+    shift: int = 7,
+) -> None:
     """Blocks, runs, loads and checkpoints, so that a kill finds each of them unfinished."""
-    edge_stream.BLOCK_EDGES = 1000
-    edge_runs.CHECKPOINT_EDGES = 8000
-    external_csc.CHECKPOINT_RECORDS = 9000
-    feature_conversion.CHECKPOINT_BYTES = 200_000
-    row_stream.BLOCK_BYTES = 40_000
-    EdgeSortPlan.run_records = property(lambda self: 5000)  # type: ignore[assignment,method-assign]
-    EdgeSortPlan.load_records = property(lambda self: 3000)  # type: ignore[assignment,method-assign]
-    EdgeSortPlan.shift = property(lambda self: 7)  # type: ignore[assignment,method-assign]
+    edge_stream.BLOCK_EDGES = block_edges
+    edge_runs.CHECKPOINT_EDGES = checkpoint_edges
+    external_csc.CHECKPOINT_RECORDS = checkpoint_records
+    feature_conversion.CHECKPOINT_BYTES = checkpoint_bytes
+    row_stream.BLOCK_BYTES = block_bytes
+    EdgeSortPlan.run_records = property(lambda self: run_records)  # type: ignore[assignment,method-assign]
+    EdgeSortPlan.load_records = property(lambda self: load_records)  # type: ignore[assignment,method-assign]
+    EdgeSortPlan.shift = property(lambda self: shift)  # type: ignore[assignment,method-assign]
 
 
 def convert(out: Path, seed: int = 0, **settings: bool) -> list[str]:

@@ -8,13 +8,14 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from gnn_ibp.disk_file import PARTIAL
 from gnn_ibp.errors import FormatError, SettingsError
 from gnn_ibp.progress import Say
 from gnn_ibp.train.checkpoint_file import read_checkpoint, write_checkpoint
 from gnn_ibp.train.training import State
 
 _NAME = re.compile(r"epoch-(\d+)-batch-(\d+)\.checkpoint")
-_PARTIAL = ".epoch-*-batch-*.checkpoint.*.partial"
+_PARTIAL = f".epoch-*-batch-*.checkpoint.*{PARTIAL}"
 
 
 @dataclass(frozen=True, order=True)

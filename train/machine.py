@@ -1,6 +1,5 @@
 """What the machine gives a run: a device, threads, and the versions of what computes."""
 
-import os
 import platform
 from pathlib import Path
 
@@ -9,12 +8,8 @@ import torch
 import gnn_ibp
 from gnn_ibp import device, ops
 from gnn_ibp.cuda import Cuda
+from gnn_ibp.stages import processors
 from gnn_ibp.train.precision import has_instructions
-
-
-def processors() -> int:
-    """Processors that this process may run on."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def open_device(wanted: str) -> Cuda | None:

@@ -2,9 +2,8 @@
 
 import resource
 import threading
-from pathlib import Path
 
-_STATUS = Path("/proc/self/status")
+from gnn_ibp.budget import used_memory
 
 
 class PeakMemory:
@@ -47,9 +46,4 @@ class PeakMemory:
 
 def anon_bytes() -> int | None:
     """Resident bytes of this process without a file behind them, shared memory included; None if unknown."""
-    try:
-        lines = _STATUS.read_text().splitlines()
-    except OSError:
-        return None
-    sizes = [int(line.split()[1]) for line in lines if line.startswith(("RssAnon:", "RssShmem:"))]
-    return sum(sizes) * 1024 if sizes else None
+    return used_memory() or None

@@ -27,7 +27,8 @@ from timing import RATES, Row, Setting
 
 from gnn_ibp import IBPCodec, ops
 from gnn_ibp.progress import progress
-from gnn_ibp.train.machine import processor_name, processors
+from gnn_ibp.stages import processors
+from gnn_ibp.train.machine import processor_name
 
 MEASURES: dict[str, Callable[[Setting], Iterator[Row]]] = {
     "decode": bench_codec.measure_decode,

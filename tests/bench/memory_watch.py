@@ -5,11 +5,10 @@ import subprocess
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 
 from memory_group import MemoryGroup
 
-from gnn_ibp.budget import format_bytes
+from gnn_ibp.budget import format_bytes, used_memory
 
 INTERVAL_S = 0.05
 
@@ -43,7 +42,7 @@ def watch(command: Sequence[str], budget: int) -> Watched:
         process = subprocess.Popen(command, preexec_fn=group.enter if group else None)
         peak = 0
         while process.poll() is None:
-            peak = max(peak, _memory(process.pid))
+            peak = max(peak, used_memory(process=process.pid))
             time.sleep(INTERVAL_S)
     return Watched(time.monotonic() - began, peak, group is not None, process.returncode)
 
@@ -59,12 +58,3 @@ def _bounded(limit: int) -> Iterator[MemoryGroup | None]:
         yield group
     finally:
         group.remove()
-
-
-def _memory(pid: int) -> int:
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        lines = Path(f"/proc/{pid}/status").read_text().splitlines()
-        return 1024 * sum(
-            int(line.split()[1]) for line in lines if line.startswith(("RssAnon:", "RssShmem:"))
-        )
-    return 0

@@ -40,11 +40,6 @@ def quick() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("root")
-
-
-@pytest.fixture(scope="module")
 def whole(root: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """The results of a run without checkpoints."""
     out = tmp_path_factory.mktemp("whole")

@@ -23,11 +23,6 @@ def quick() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("root")
-
-
-@pytest.fixture(scope="module")
 def done(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Config:
     """The settings of a run that was trained."""
     settings = config(root, tmp_path_factory.mktemp("done"), epochs=1)

@@ -34,11 +34,6 @@ QUICK = [
 ]
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("root")
-
-
 def run(root: Path, out: Path, *args: str) -> dict[str, Any]:
     path = out / "report.json"
     assert main(["train", *QUICK, "--root", str(root), "--report", str(path), *args]) == 0

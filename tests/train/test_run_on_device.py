@@ -22,11 +22,6 @@ from gnn_ibp.train.run import train
 NUM_NODES = 600
 
 
-@pytest.fixture(scope="module")
-def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("root")
-
-
 def config(root: Path, **changes: Any) -> Config:
     settings = {
         "dataset": f"synthetic:{NUM_NODES}",

@@ -12,12 +12,10 @@ from bad_server import Served, serving
 from kill_conversion import make_everything_small
 from ogb_folders import SmallGraph, write_raw_folder
 
-from gnn_ibp import edge_runs, edge_stream, external_csc, feature_conversion, row_stream
 from gnn_ibp.conversion_need import ConversionNeed
 from gnn_ibp.converters import archive, download, ogb
 from gnn_ibp.converters.ogb_table import ogb_dataset
 from gnn_ibp.dataset import Dataset
-from gnn_ibp.edge_sort_plan import EdgeSortPlan
 from gnn_ibp.train import cli, commands, run  # noqa: F401, these two are imported late
 
 NUM_NODES, NUM_EDGES = 300, 1500
@@ -155,15 +153,16 @@ def train(root: Path, *flags: object) -> int:
 
 def _make_smaller() -> None:
     """Blocks, runs and checkpoints: several of each in these graphs."""
-    make_everything_small()
-    edge_stream.BLOCK_EDGES = 300
-    edge_runs.CHECKPOINT_EDGES = 600
-    external_csc.CHECKPOINT_RECORDS = 900
-    feature_conversion.CHECKPOINT_BYTES = 3000
-    row_stream.BLOCK_BYTES = 1500
-    EdgeSortPlan.run_records = property(lambda self: 700)  # type: ignore[assignment,method-assign]
-    EdgeSortPlan.load_records = property(lambda self: 500)  # type: ignore[assignment,method-assign]
-    EdgeSortPlan.shift = property(lambda self: 4)  # type: ignore[assignment,method-assign]
+    make_everything_small(
+        block_edges=300,
+        checkpoint_edges=600,
+        checkpoint_records=900,
+        checkpoint_bytes=3000,
+        block_bytes=1500,
+        run_records=700,
+        load_records=500,
+        shift=4,
+    )
 
 
 def load_the_rest() -> None:
