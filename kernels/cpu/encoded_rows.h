@@ -1,6 +1,7 @@
 // Encoded rows in memory or in a file: where row i begins, how long it is, whether it is encoded.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -48,16 +49,17 @@ struct RowLayout {
     return (align & (align - 1)) == 0 ? end & ~(align - 1) : end / align * align;  // a division is slow
   }
 
-  // Calls prefetch(address) for what extent(i) and encoded(i) will read.
-  template <typename Prefetch>
-  void prefetch_index(int64_t i, const Prefetch& prefetch) const {
-    prefetch(bitmask + (i >> 3));
+  // Calls touch(pointer) for what extent(i) and encoded(i) will read.
+  template <typename Touch>
+  void touch_index(int64_t i, Touch& touch) const {
+    touch(bitmask + (i >> 3));
     if (in_place()) return;
-    prefetch(bases + i / kGroup);
+    touch(bases + i / kGroup);
+    const int64_t first = i / kGroup * kGroup, last = std::min(first + kGroup, num_rows) - 1;
     if (sizes16) {
-      prefetch(sizes16 + i);
+      touch(sizes16 + first), touch(sizes16 + last);  // a group begins in the middle of a line, often
     } else {
-      prefetch(sizes32 + i);
+      touch(sizes32 + first), touch(sizes32 + i);
     }
   }
 

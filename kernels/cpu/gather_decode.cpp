@@ -12,15 +12,23 @@ namespace {
 constexpr int64_t kBlock = 64;                 // rows that are looked up, then located, then decoded together
 constexpr size_t kPieceBytes = 1 << 17;        // of decoded rows, for one thread at a time
 constexpr size_t kLongestStreamed = 32 << 10;  // rows that stay in the first caches on their way out
+constexpr size_t kTouched = 1 << 10;           // bytes of a row that are loaded ahead
 constexpr size_t kCacheLine = 64;
 
-inline void prefetch(const void* address) {
-#if defined(__GNUC__) || defined(__clang__)
-  __builtin_prefetch(address);
-#else
-  (void)address;
-#endif
-}
+// Loads whose values nobody uses, to have their lines in the caches. A prefetch instruction does not wait for
+// the line, but where the page misses the TLB it is dropped; a short loop of loads has as many under way.
+class Touch {
+ public:
+  ~Touch() { asm volatile("" : : "r"(sum_)); }  // keeps the loads
+
+  template <typename T>
+  void operator()(const T* at) {
+    sum_ += static_cast<uint64_t>(*at);
+  }
+
+ private:
+  uint64_t sum_ = 0;
+};
 
 // Where a wanted row lies.
 struct Place {
@@ -38,12 +46,15 @@ Place look_up(int64_t id, const RowSource* sources, int num_sources) {
     place.slot = source.slot_of ? source.slot_of[id] : id;
     if (place.slot < 0) continue;
     place.source = &source;
-    if (place.slot < source.layout.num_rows) source.layout.prefetch_index(place.slot, prefetch);
   }
   return place;
 }
 
-// Finds the row's bytes and asks for all of their lines.
+void touch_index(const Place& place, Touch& touch) {
+  const RowLayout& layout = place.source->layout;
+  if (place.slot < layout.num_rows) layout.touch_index(place.slot, touch);
+}
+
 void locate(Place& place) {
   const RowSource& source = *place.source;
   if (place.slot >= source.layout.num_rows) return;
@@ -52,8 +63,13 @@ void locate(Place& place) {
   place.encoded = source.layout.encoded(place.slot);
   place.stored = source.first + at;
   place.size = size;
-  for (size_t line = 0; line < size; line += kCacheLine) prefetch(place.stored + line);
-  if (size) prefetch(place.stored + size - 1);
+}
+
+// The lines at the row's start: where it has more, the processor sees that they are read in order.
+void touch_row(const Place& place, Touch& touch) {
+  const size_t size = std::min(place.size, kTouched);
+  for (size_t at = 0; at < size; at += kCacheLine) touch(place.stored + at);
+  if (size) touch(place.stored + size - 1);
 }
 
 // The bytes of the well-formed row as stored, or -1 where it is damaged.
@@ -117,6 +133,17 @@ class Target {
   std::vector<uint8_t> row_;
 };
 
+// Finds the bytes of the rows and has them in the caches. One loop for each kind of line, short enough for
+// the processor to be many rows ahead.
+void wait_for_rows(Place* places, int64_t count) {
+  Touch touch;
+  for (int64_t k = 0; k < count; ++k)
+    if (places[k].source) touch_index(places[k], touch);
+  for (int64_t k = 0; k < count; ++k)
+    if (places[k].source) locate(places[k]);
+  for (int64_t k = 0; k < count; ++k) touch_row(places[k], touch);
+}
+
 // Serves ids [begin, end); those that are missing are written from missing_ids[begin] on. Three loops a
 // block, so that the cache misses of many rows overlap.
 GatherCounts serve(const Call& call, int64_t begin, int64_t end) {
@@ -127,8 +154,7 @@ GatherCounts serve(const Call& call, int64_t begin, int64_t end) {
     const int64_t count = std::min(kBlock, end - first);
     for (int64_t k = 0; k < count; ++k)
       places[k] = look_up(call.ids[first + k], call.sources, call.num_sources);
-    for (int64_t k = 0; k < count; ++k)
-      if (places[k].source) locate(places[k]);
+    wait_for_rows(places, count);
     for (int64_t k = 0; k < count; ++k) {
       const int64_t i = first + k;
       const Place& place = places[k];
