@@ -45,7 +45,7 @@ class DatasetParts:
     edge_perm:     where each edge of `edge_index` or `graph` stood in its own source, where known.
     labels:        (num_nodes,), integers or floats with NaN for none; negative is none as well.
     num_classes:   None: highest label + 1.
-    splits:        name -> node ids, or bool (num_nodes,).
+    splits:        name -> node ids, bool (num_nodes,), or a range of ids.
     features:      node attributes that become feature files. edge_features: those of edges.
     arrays, edge_arrays: attributes that stay plain arrays, such as types.
     names:         what numbers stand for: "class", "node_type", "edge_type".
@@ -62,7 +62,7 @@ class DatasetParts:
     edge_perm: NDArray[Any] | None = None
     labels: NDArray[Any] | None = None
     num_classes: int | None = None
-    splits: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    splits: Mapping[str, NDArray[Any] | range] = field(default_factory=dict)
     features: Mapping[str, RowStream] = field(default_factory=dict)
     edge_features: Mapping[str, RandomAccessRows] = field(default_factory=dict)
     arrays: Mapping[str, NDArray[Any]] = field(default_factory=dict)

@@ -20,11 +20,12 @@ from gnn_ibp.disk_file import NewFile
 from gnn_ibp.feature_conversion import FeatureConversion
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.feature_writer import FeatureFileWriter
-from gnn_ibp.labels import checked_num_classes, checked_splits, label_blocks
-from gnn_ibp.npy import read_npy, write_npy, write_npy_blocks
+from gnn_ibp.labels import checked_num_classes, label_blocks
+from gnn_ibp.npy import read_npy, write_npy_blocks
 from gnn_ibp.progress import Say
 from gnn_ibp.report import stage_lines
 from gnn_ibp.row_stream import RowStream, TakenRows
+from gnn_ibp.splits import Split, checked_splits, split_blocks
 from gnn_ibp.stages import Stages
 from gnn_ibp.topology_writer import TopologyWriter, permuted_blocks
 from gnn_ibp.version import __version__
@@ -137,7 +138,8 @@ class _Conversion:
         splits = checked_splits(parts.splits, num_nodes)
         num_classes = self._write_labels(num_nodes, splits)
         for name, ids in splits.items():
-            write_npy(self._folder / f"split_{name}.npy", ids)
+            path = self._folder / f"split_{name}.npy"
+            write_npy_blocks(path, np.dtype(np.int64), (len(ids),), split_blocks(ids))
         num_edges = self._write_edges(num_nodes)
         for name, array in parts.arrays.items():
             self._write_array(NODE, name, array, num_nodes, None)
@@ -162,7 +164,7 @@ class _Conversion:
         if parts.num_nodes is None and not parts.features:
             raise ValueError("num_nodes is not known: there are no features, labels or num_nodes to tell it")
 
-    def _write_labels(self, num_nodes: int, splits: Mapping[str, Ids]) -> int:
+    def _write_labels(self, num_nodes: int, splits: Mapping[str, Split]) -> int:
         parts = self._parts
         if parts.labels is None:
             return parts.num_classes or 0
@@ -223,7 +225,7 @@ class _Conversion:
         return wanted
 
     def _write_meta(
-        self, num_nodes: int, num_edges: int, num_classes: int, splits: Mapping[str, Ids]
+        self, num_nodes: int, num_edges: int, num_classes: int, splits: Mapping[str, Split]
     ) -> None:
         parts, settings = self._parts, self._settings
         names = sorted(path.name for path in self._folder.iterdir() if path.name != NAME)

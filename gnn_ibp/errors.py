@@ -8,6 +8,10 @@ class FormatError(ValueError):
     """Bytes on disk that are damaged, cut short, or of a version this program does not read."""
 
 
+class ForeignFileError(FormatError):
+    """A file of another kind, or of a version this program does not read: nothing says that it is damaged."""
+
+
 class SettingsError(ValueError):
     """Settings that contradict each other or what is already there; the message names the remedy."""
 

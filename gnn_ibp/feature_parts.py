@@ -1,15 +1,17 @@
 """Where a feature file's rows and index stand while it is written: to be complete at once, or continued."""
 
 from collections.abc import Iterable
+from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, Protocol
+from tempfile import TemporaryFile
+from typing import IO, Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gnn_ibp.disk_file import NewFile
+from gnn_ibp.disk_file import NewFile, errors_name
 from gnn_ibp.format import ROWS_AT
-from gnn_ibp.growing_file import GrowingFile
+from gnn_ibp.growing_file import READ_BYTES, GrowingFile
 from gnn_ibp.rows import GROUP, Bytes, RowIndex
 
 TABLES = ("bases", "sizes", "bitmask")
@@ -38,23 +40,35 @@ class FeatureParts(Protocol):
 
 
 class NewParts:
-    """A file that appears when it is complete, its tables in memory until then."""
+    """A file that appears when it is complete, its tables in files without a name until then."""
 
     def __init__(self, path: Path) -> None:
-        self._file = NewFile(path)
-        self._tables: dict[str, list[NDArray[Any]]] = {name: [] for name in TABLES}
+        self._path = path
+        with errors_name(path), ExitStack() as opened:
+            self._file = opened.enter_context(NewFile(path))
+            self._file.write(bytes(ROWS_AT))  # no magic yet: an unfinished file is none
+            self._tables = {name: opened.enter_context(_nameless_file(path.parent)) for name in TABLES}
+            self._opened = opened.pop_all()
         self.write, self.overwrite_start = self._file.write, self._file.overwrite_start
-        self.commit, self.discard = self._file.commit, self._file.discard
-        self.write(bytes(ROWS_AT))  # no magic yet: an unfinished file is none
+        self.commit = self._file.commit
 
     def add_index(self, index: RowIndex | None, bases: NDArray[np.uint64] | None, bitmask: Bytes) -> None:
-        if index and bases is not None:
-            self._tables["bases"].append(bases)
-            self._tables["sizes"].append(index.sizes)
-        self._tables["bitmask"].append(bitmask)
+        with errors_name(self._path):
+            if index and bases is not None:
+                self._tables["bases"].write(bases.data)
+                self._tables["sizes"].write(index.sizes.data)
+            self._tables["bitmask"].write(bitmask.data)
 
     def table(self, name: str) -> Iterable[NDArray[Any]]:
-        return self._tables[name]
+        table = self._tables[name]
+        with errors_name(self._path):
+            table.seek(0)
+            while piece := table.read(READ_BYTES):
+                yield np.frombuffer(piece, np.uint8)
+
+    def discard(self) -> None:
+        with suppress(OSError):  # the flush of a full disk
+            self._opened.close()
 
 
 class GrowingParts:
@@ -107,3 +121,8 @@ class GrowingParts:
         self._file.close()
         for table in self._tables.values():
             table.close()
+
+
+def _nameless_file(folder: Path) -> IO[bytes]:
+    """A file on the disk of `folder` that is gone when it is closed, or its process is killed."""
+    return TemporaryFile(dir=folder)

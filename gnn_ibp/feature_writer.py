@@ -35,7 +35,7 @@ State = dict[str, Any]
 """How far a file was written: numbers and arrays."""
 
 STEP_BYTES = 16 << 20
-"""Raw bytes that are encoded at a time: the writer takes about as much memory, and the index."""
+"""Raw bytes that are encoded at a time: the writer takes about as much memory."""
 
 
 class FeatureFileWriter:

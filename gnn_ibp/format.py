@@ -24,7 +24,7 @@ import xxhash
 from numpy.typing import NDArray
 
 from gnn_ibp.disk_file import DiskFile
-from gnn_ibp.errors import FormatError
+from gnn_ibp.errors import ForeignFileError, FormatError
 from gnn_ibp.row_type import RowType
 from gnn_ibp.rows import GROUP, PAD_BYTES, Bytes
 
@@ -186,7 +186,7 @@ def pack_preamble(header_at: int, header: bytes) -> bytes:
 def read_header(file: DiskFile) -> Header:
     """The header of an open file. FormatError for a foreign, cut or damaged file or an unknown version."""
     if file.size == 0:
-        raise FormatError(f"{file.path} is empty, a feature file is wanted")
+        raise ForeignFileError(f"{file.path} is empty, a feature file is wanted")
     start = file.read(0, min(file.size, ROWS_AT)).tobytes()
     _check_kind(file, start)
     if len(start) < ROWS_AT:
@@ -220,12 +220,12 @@ def _check_kind(file: DiskFile, start: bytes) -> None:
     if not start.startswith(MAGIC[: len(start)]):
         for magic, kind in _FOREIGN.items():
             if start.startswith(magic):
-                raise FormatError(f"{file.path} is not a feature file but {kind}")
-        raise FormatError(f"{file.path} is not a feature file: it begins with {start[:8]!r}")
+                raise ForeignFileError(f"{file.path} is not a feature file but {kind}")
+        raise ForeignFileError(f"{file.path} is not a feature file: it begins with {start[:8]!r}")
     if len(start) >= 12:
         version = struct.unpack_from("<I", start, 8)[0]
         if version != VERSION:
-            raise FormatError(
+            raise ForeignFileError(
                 f"{file.path} has format version {version}, this program reads version {VERSION}: "
                 "a newer gnn_ibp may read it"
             )

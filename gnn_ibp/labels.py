@@ -1,17 +1,14 @@
-"""Labels and splits as a data set keeps them, checked where they come in."""
+"""Labels as a data set keeps them, checked where they come in."""
 
-import itertools
-import warnings
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Ids = NDArray[np.int64]
+from gnn_ibp.splits import Split, split_blocks
 
-DISJOINT = ("train", "val", "test")
-"""Splits that should have no node in common."""
+Ids = NDArray[np.int64]
 
 NO_LABEL = -1
 
@@ -58,61 +55,29 @@ def _checked_block(labels: NDArray[Any], first_node: int) -> Ids:
     return np.maximum(labels.astype(np.int64), NO_LABEL)
 
 
-def checked_splits(splits: Mapping[str, NDArray[Any]], num_nodes: int) -> dict[str, Ids]:
-    """Node ids int64 of each split; a bool (num_nodes,) becomes the ids where it is True, ascending.
-
-    TypeError for other than integers and bool, ValueError for another shape and repeated ids, IndexError for
-    ids of nodes that do not exist. Warns where training, validation and test share nodes.
-    """
-    checked = {name: _checked_split(name, ids, num_nodes) for name, ids in splits.items()}
-    for one, other in itertools.combinations([name for name in DISJOINT if name in checked], 2):
-        shared = np.intersect1d(checked[one], checked[other], assume_unique=True)
-        if len(shared):
-            warnings.warn(
-                f"{len(shared)} nodes are in both splits {one!r} and {other!r}, the first is node "
-                f"{shared[0]}: what is measured on {other!r} says little",
-                UserWarning,
-                stacklevel=2,
-            )
-    return checked
+def unlabelled_nodes(labels: NDArray[Any], split: Split) -> tuple[int, int | None]:
+    """How many nodes of a split have no label, and the first that has none."""
+    count, first = 0, None
+    for ids in split_blocks(split):
+        without = ids[labels[ids] == NO_LABEL]
+        if len(without) and first is None:
+            first = int(without[0])
+        count += len(without)
+    return count, first
 
 
-def _checked_split(name: str, ids: NDArray[Any], num_nodes: int) -> Ids:
-    if ids.ndim != 1:
-        raise ValueError(
-            f"split {name!r} has shape {ids.shape}, wanted one dimension: pick one of the splits"
-        )
-    if ids.dtype == np.bool_:
-        if len(ids) != num_nodes:
-            raise ValueError(f"split {name!r} is a mask of {len(ids)} nodes, there are {num_nodes}")
-        return np.flatnonzero(ids)
-    if ids.dtype.kind not in "iu" and len(ids):
-        raise TypeError(f"split {name!r} has dtype {ids.dtype}, wanted node ids or a bool mask")
-    bad = (ids < 0) | (ids >= num_nodes)
-    if bad.any():
-        at = int(bad.argmax())
-        raise IndexError(
-            f"split {name!r} names node {ids[at]} at position {at}, nodes are 0 to {num_nodes - 1}"
-        )
-    ids = ids.astype(np.int64)
-    if len(np.unique(ids)) < len(ids):
-        twice = np.sort(ids)[:-1][np.diff(np.sort(ids)) == 0][0]
-        raise ValueError(f"split {name!r} names node {twice} more than once")
-    return ids
-
-
-def checked_num_classes(labels: Ids, splits: Mapping[str, Ids], num_classes: int | None) -> int:
+def checked_num_classes(labels: Ids, splits: Mapping[str, Split], num_classes: int | None) -> int:
     """The number of classes, by default the highest label + 1.
 
     ValueError where a label is not below it or a training node has none: how many, and the first.
     """
     train = splits.get("train")
-    if train is not None and len(train):
-        unlabelled = train[labels[train] == NO_LABEL]
-        if len(unlabelled):
+    if train is not None:
+        count, first = unlabelled_nodes(labels, train)
+        if count:
             raise ValueError(
-                f"{len(unlabelled)} of {len(train)} training nodes have no label (NaN or negative), the "
-                f"first is node {unlabelled[0]}; leave them out of the split"
+                f"{count} of {len(train)} training nodes have no label (NaN or negative), the first is node "
+                f"{first}; leave them out of the split"
             )
     highest = int(labels.max(initial=NO_LABEL))
     if num_classes is None and highest >= MAX_CLASSES:

@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,9 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from some_rows import in_threads, numbered_file, numbered_rows, same_bits, unit_codec
 
+from gnn_ibp import feature_parts
 from gnn_ibp.codec import IBPCodec
 from gnn_ibp.errors import FormatError
-from gnn_ibp.feature_file import FeatureFile
+from gnn_ibp.feature_file import FeatureFile, index_bytes
 from gnn_ibp.feature_writer import FeatureFileWriter, write_feature_file
 from gnn_ibp.format import ROWS_AT
 from gnn_ibp.read_request import ReadRequest
@@ -244,6 +246,34 @@ def test_encoding_steps_do_not_show(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("gnn_ibp.feature_writer.STEP_BYTES", 80 * 64)
     write_feature_file(tmp_path / "many.ibp", rows, unit_codec())
     assert (tmp_path / "one.ibp").read_bytes() == (tmp_path / "many.ibp").read_bytes()
+
+
+def test_the_index_is_not_held_in_memory_while_rows_are_written(tmp_path: Path) -> None:
+    block = np.arange(1 << 17, dtype=np.int32)
+    num_rows = 64 * len(block)
+    codec = IBPCodec.raw(4)
+    tracemalloc.start()
+    write_feature_file(tmp_path / "x.ibp", (block for _ in range(64)), codec, RowType("int32", ()))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert index_bytes(num_rows, 4) > 18 << 20 and peak < 12 << 20
+    with FeatureFile(tmp_path / "x.ibp") as file:
+        assert np.array_equal(all_rows(file), np.tile(block, 64))
+    assert [path.name for path in tmp_path.iterdir()] == ["x.ibp"]
+
+
+def test_an_index_for_which_the_disk_has_no_room_is_told_of_its_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def of_a_full_disk(*, dir: Path) -> Any:
+        return Path("/dev/full").open("r+b")
+
+    monkeypatch.setattr(feature_parts, "TemporaryFile", of_a_full_disk)
+    for num_rows in (5, 1 << 17):  # too few for a write before the end, and enough
+        with pytest.raises(OSError, match="No space left") as failed:
+            write_feature_file(tmp_path / "x.ibp", np.arange(num_rows, dtype=np.int32), IBPCodec.raw(4))
+        assert failed.value.filename == str(tmp_path / "x.ibp")
+        assert not list(tmp_path.iterdir())
 
 
 def test_rows_of_other_type_are_refused_by_the_writer(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from gnn_ibp.converters.prepare import convert_source
 from gnn_ibp.dataset import Dataset
 from gnn_ibp.dataset_meta import Meta, file_info
 from gnn_ibp.dataset_parts import ConversionSettings, Threshold
-from gnn_ibp.errors import FormatError, SettingsError
+from gnn_ibp.errors import ForeignFileError, FormatError, SettingsError
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.format import IN_PLACE
 
@@ -96,8 +96,11 @@ def info_text(path: Path) -> str:
 def verify(path: Path) -> int:
     """Reads a data set or a feature file whole and compares every checksum. 1 where something is damaged.
 
-    One line for each damage names the file, and in feature files the block and its rows.
+    One line for each damage names the file, and in feature files the block and its rows. FormatError for a
+    file that is no feature file, or one of a newer version.
     """
+    if not path.is_dir():
+        _check_kind(path)
     damages = 0
     for damage in _damages(path):
         print(damage, flush=True)
@@ -203,6 +206,15 @@ def _feature_damages(path: Path) -> Iterator[str]:
             yield from map(str, file.verify(progress=f"verifying {path.name}"))
     except FormatError as error:
         yield str(error)
+
+
+def _check_kind(path: Path) -> None:
+    try:
+        FeatureFile.open(path).close()
+    except ForeignFileError:
+        raise
+    except FormatError:
+        pass  # damage, which is told of with all other damages
 
 
 def _raw_twins(path: Path, meta: Meta) -> list[Path]:

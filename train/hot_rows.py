@@ -6,19 +6,16 @@ import numpy as np
 from torch import Tensor
 
 from gnn_ibp.graph import Graph
-from gnn_ibp.hotset import by_degree, count_visits, visited_then_degree
+from gnn_ibp.hotset import Sampler, by_degree, count_visits, visited_then_degree
 from gnn_ibp.npy import read_npy
 from gnn_ibp.rows import AnyIds
-from gnn_ibp.samplers import NeighborSampler
 from gnn_ibp.train.config import Config
 
 PRESAMPLED_BATCHES = 200
 """At most so many minibatches are sampled to see which rows are hot: 200,000 seeds tell enough."""
 
 
-def hot_rows(
-    config: Config, graph: Graph, sampler: NeighborSampler, train_ids: Tensor, most: int
-) -> AnyIds | None:
+def hot_rows(config: Config, graph: Graph, sampler: Sampler, train_ids: Tensor, most: int) -> AnyIds | None:
     """At most `most` ids for the cache, as --hot-set says, hottest first; None for none."""
     if config.no_cache or config.hot_set == "none" or not most:
         return None

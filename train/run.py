@@ -14,7 +14,7 @@ try:
     import torch
     from torch import Tensor
 
-    from gnn_ibp import ops, report
+    from gnn_ibp import report
     from gnn_ibp.budget import format_bytes, parse_bytes, used_memory
     from gnn_ibp.buffers import BufferPool
     from gnn_ibp.converters.prepare import prepare
@@ -35,11 +35,12 @@ try:
     from gnn_ibp.train.hot_rows import hot_rows
     from gnn_ibp.train.loop import fit
     from gnn_ibp.train.memory import PeakMemory
-    from gnn_ibp.train.memory_plan import MemoryPlan, plan_memory
+    from gnn_ibp.train.memory_plan import MemoryPlan
     from gnn_ibp.train.model import GraphSAGE
-    from gnn_ibp.train.needs import largest_minibatch, needs_of_run
+    from gnn_ibp.train.needs import WatchedSampler
     from gnn_ibp.train.nodes import labelled_nodes
     from gnn_ibp.train.normalize import Normalize
+    from gnn_ibp.train.planner import Planner
     from gnn_ibp.train.resume import checkpoint_folder, find_checkpoint
     from gnn_ibp.train.same_run import run_facts
     from gnn_ibp.train.saved_model import save_model
@@ -137,19 +138,25 @@ def _train(
     device_cache = parse_bytes(_device_bytes(config), cuda.free_bytes) if cuda else 0
     prefetch = default_prefetch(cuda is not None) if config.prefetch is None else config.prefetch
     run["settings"]["prefetch"] = prefetch
-    plan = _plan(config, budget, ds, nodes, model, prefetch, cuda is not None, device_cache)
-    run["memory"] = plan.as_dict()
-    print(report.memory_text(run["memory"]), flush=True)
-    graph = ds.mapped_graph() if plan.mapped else ds.graph
+    planner = Planner(config, budget, ds, nodes, model, prefetch, cuda is not None, device_cache)
+    _tell_plan(planner.plan, run)
+    graph = ds.mapped_graph() if planner.plan.mapped else ds.graph
     sampler = NeighborSampler(graph, list(config.fanout), seed=config.seed)
+    watched = WatchedSampler(sampler)
+    hot_set = hot_rows(config, graph, watched, nodes["train"], planner.plan.hot_rows)
+    if planner.plan_again(watched.shape):
+        print("some minibatches are larger than those that were measured; planned anew:")
+        _tell_plan(planner.plan, run)
+    plan = planner.plan
     store = FeatureStore(
         ds,
         device=cuda or "cpu",
         cache_bytes=device_cache if cuda else plan.cache,
         host_bytes=plan.cache if cuda else 0,
-        hot_set=hot_rows(config, graph, sampler, nodes["train"], plan.hot_rows),
+        hot_set=None if hot_set is None else hot_set[: plan.hot_rows],
         raw=config.raw,
     )
+    del hot_set
     store.forget_hot_set()
     model = model.to(store.device)
     run["data"], run["caches"] = data_facts(ds, nodes), cache_facts(store)
@@ -206,33 +213,9 @@ def _fit(
         save_model(config.save, training.model, run["settings"], epoch=best["epoch"], val_acc=best["val_acc"])
 
 
-def _plan(
-    config: Config,
-    budget: int,
-    ds: Dataset,
-    nodes: Mapping[str, Tensor],
-    model: GraphSAGE,
-    prefetch: int,
-    on_device: bool,
-    device_cache: int,
-) -> MemoryPlan:
-    """What of the budget goes to whom. Raises SettingsError where it does not suffice."""
-    name = "host" if on_device else "cache"
-    asked = config.asked_bytes(f"{name}_bytes")
-    sampler = NeighborSampler(ds.mapped_graph(), list(config.fanout), seed=config.seed)
-    needs = needs_of_run(
-        ds,
-        nodes,
-        model,
-        largest_minibatch(sampler, nodes, config.batch_size),
-        prefetch=prefetch,
-        threads=ops.num_threads(),
-        hot_rows=config.hot_set != "none" and (asked != 0 or device_cache > 0),
-        on_device=on_device,
-        device_cache=device_cache,
-        checkpoints=config.checkpoint is not None,
-    )
-    return plan_memory(needs, budget, asked, name)
+def _tell_plan(plan: MemoryPlan, run: dict[str, Any]) -> None:
+    run["memory"] = plan.as_dict()
+    print(report.memory_text(run["memory"]), flush=True)
 
 
 def _device_bytes(config: Config) -> int | str:

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnn_ibp.errors import FormatError
-from gnn_ibp.labels import NO_LABEL, Ids
+from gnn_ibp.labels import NO_LABEL, unlabelled_nodes
+from gnn_ibp.splits import Split
 
 
 def class_labels(
@@ -36,18 +37,19 @@ def class_labels(
     return labels
 
 
-def check_training_nodes(labels: NDArray[Any], splits: Mapping[str, Ids], where: str) -> None:
+def check_training_nodes(labels: NDArray[Any], splits: Mapping[str, Split], where: str) -> None:
     """FormatError where a node of the split "train" has no label.
 
     Ids of nodes that do not exist are left to the check of the splits.
     """
-    train = splits.get("train", np.empty(0, np.int64))
-    train = train[(train >= 0) & (train < len(labels))]
-    unlabelled = train[labels[train] == NO_LABEL]
-    if len(unlabelled):
+    train = splits.get("train", range(0))
+    if not isinstance(train, range):
+        train = train[(train >= 0) & (train < len(labels))]
+    count, first = unlabelled_nodes(labels, train)
+    if count:
         raise FormatError(
-            f"{where}: {len(unlabelled)} of {len(train)} training nodes have no label (NaN or negative), "
-            f"the first is node {unlabelled[0]}"
+            f"{where}: {count} of {len(train)} training nodes have no label (NaN or negative), the first is "
+            f"node {first}"
         )
 
 

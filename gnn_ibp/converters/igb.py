@@ -20,7 +20,7 @@ from gnn_ibp.converters.npy_rows import NpyArray, NpyEdges, NpyRows
 from gnn_ibp.converters.raw_folder import fingerprint
 from gnn_ibp.dataset_parts import DatasetParts
 from gnn_ibp.errors import FormatError, SettingsError
-from gnn_ibp.labels import LABELS_PER_BLOCK, NO_LABEL, Ids
+from gnn_ibp.labels import LABELS_PER_BLOCK, NO_LABEL
 from gnn_ibp.npy import NpyLayout, npy_layout
 
 NUM_COLUMNS = 1024
@@ -108,10 +108,10 @@ def _labels(layout: NpyLayout, size: str, num_classes: int) -> NDArray[Any]:
     return np.concatenate([known, np.full(SIZES[size].num_nodes - labelled, NO_LABEL, known.dtype)])
 
 
-def _splits(num_labelled: int) -> dict[str, Ids]:
+def _splits(num_labelled: int) -> dict[str, range]:
     train, val = int(0.6 * num_labelled), int(0.2 * num_labelled)
     bounds = {"train": (0, train), "val": (train, train + val), "test": (train + val, num_labelled)}
-    return {name: np.arange(*ends) for name, ends in bounds.items()}
+    return {name: range(*ends) for name, ends in bounds.items()}
 
 
 def _edges(path: Path) -> NpyLayout:

@@ -193,3 +193,12 @@ def test_a_data_set_with_other_labels_is_not_reused(tmp_path: Path, papers: Smal
         prepare(str(path), tmp_path, num_classes=2983)
     with pytest.raises(SettingsError, match="has 19 classes, --num-classes is 2983"):
         convert_source(str(path), tmp_path / "out", num_classes=2983)
+
+
+def test_splits_of_hundreds_of_millions_of_nodes_are_ranges() -> None:
+    splits = igb._splits(227_130_858)
+    assert splits == {
+        "train": range(136_278_514),
+        "val": range(136_278_514, 181_704_685),
+        "test": range(181_704_685, 227_130_858),
+    }

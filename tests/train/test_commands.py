@@ -9,6 +9,7 @@ from small_dataset import edit_meta
 from gnn_ibp import Dataset
 from gnn_ibp.dataset_meta import file_info
 from gnn_ibp.errors import SettingsError
+from gnn_ibp.train.cli import main
 from gnn_ibp.train.commands import convert, info, info_text, verify
 
 X = np.random.default_rng(0).standard_normal((3000, 512)).astype(np.float32)
@@ -89,6 +90,23 @@ def test_verify_names_file_block_and_rows(dataset: Dataset, capsys: pytest.Captu
     assert "indices.npy: has another checksum" in out
     assert out.splitlines()[-1].endswith("4 damages found")
     assert verify(dataset.path / "x.ibp") == 1
+
+
+def test_verify_says_of_a_foreign_file_that_it_is_none_of_ours(
+    dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["verify", str(dataset.path / "y.npy")]) == 1
+    printed = capsys.readouterr()
+    assert "y.npy is not a feature file but a NumPy array" in printed.err
+    assert "damage" not in printed.out + printed.err
+    newer = bytearray((dataset.path / "x.ibp").read_bytes())
+    newer[8] = 9
+    (tmp_path / "newer.ibp").write_bytes(newer)
+    assert main(["verify", str(tmp_path / "newer.ibp")]) == 1
+    assert "newer.ibp has format version 9" in capsys.readouterr().err
+    (dataset.path / "x.ibp").write_bytes(b"PK\3\4" + bytes(9000))  # in a data set it takes another's place
+    assert main(["verify", str(dataset.path)]) == 1
+    assert "x.ibp is not a feature file but a zip archive" in capsys.readouterr().out
 
 
 def test_verify_names_every_file_that_is_missing_or_cut(

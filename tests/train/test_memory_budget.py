@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
-from gnn_ibp.train import run as run_module
+from gnn_ibp.train import planner
 from gnn_ibp.train.cli import main
 from gnn_ibp.train.memory_plan import plan_memory
+from gnn_ibp.train.needs import WatchedSampler
 
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = os.environ | {"PYTHONPATH": f"{ROOT}:{ROOT}/tests/bench"}
@@ -77,7 +78,7 @@ def test_topology_on_the_disk_changes_no_digit(
     paths = [tmp_path / "memory.json", tmp_path / "mapped.json"]
     assert train_small(tmp_path, "--report", str(paths[0])) == 0
     assert "topology" in capsys.readouterr().out
-    monkeypatch.setattr(run_module, "plan_memory", partial(plan_memory, mapped=True))
+    monkeypatch.setattr(planner, "plan_memory", partial(plan_memory, mapped=True))
     assert train_small(tmp_path, "--report", str(paths[1])) == 0
     assert "indptr in memory, indices read from the disk" in capsys.readouterr().out
     memory, mapped = (json.loads(path.read_text()) for path in paths)
@@ -88,6 +89,44 @@ def test_topology_on_the_disk_changes_no_digit(
     assert (memory["test_acc"], memory["inference"]) == (mapped["test_acc"], mapped["inference"])
     hits = [report["sources"]["cache"]["hits"] for report in (memory, mapped)]
     assert hits[0] == hits[1] > 0  # the same hot rows
+
+
+def test_larger_minibatches_than_those_that_were_measured_are_planned_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [tmp_path / "measured.json", tmp_path / "met.json"]
+    budget = ["--memory-budget", "3GiB"]
+    assert train_small(tmp_path, "--report", str(paths[0]), *budget) == 0
+    assert "planned anew" not in capsys.readouterr().out
+    real = planner.largest_minibatch
+
+    def of_few_seeds(sampler: Any, nodes: Any, batch_size: int) -> Any:
+        return real(sampler, {name: ids[:20] for name, ids in nodes.items()}, batch_size)
+
+    monkeypatch.setattr(planner, "largest_minibatch", of_few_seeds)
+    assert train_small(tmp_path, "--report", str(paths[1]), *budget) == 0
+    assert "planned anew" in capsys.readouterr().out
+    reports = [json.loads(path.read_text()) for path in paths]
+    measured, met = (report["memory"] for report in reports)
+    assert met["minibatches"] > 0.9 * measured["minibatches"] and met["model"] > 0.9 * measured["model"]
+    assert sum(size for name, size in met.items() if name not in ("budget", "topology_in")) == 3 << 30
+    assert [e["loss"] for e in reports[0]["epochs"]] == [e["loss"] for e in reports[1]["epochs"]]
+
+
+def test_minibatches_for_which_there_is_no_room_are_refused_when_they_are_met(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real = WatchedSampler.sample
+
+    def sample(self: WatchedSampler, seeds: Any, *, epoch: int = 0, batch: int = 0) -> Any:
+        drawn = real(self, seeds, epoch=epoch, batch=batch)
+        assert self.shape
+        self.shape = self.shape.times(1_000_000)
+        return drawn
+
+    monkeypatch.setattr(WatchedSampler, "sample", sample)
+    assert train_small(tmp_path, "--memory-budget", "3GiB") == 2
+    assert re.search(r"--memory-budget is 3.00 GiB, training needs \d+MiB", capsys.readouterr().err)
 
 
 def test_a_cache_that_does_not_fit_is_refused_with_the_budget_that_would_do(

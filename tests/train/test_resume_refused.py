@@ -10,7 +10,8 @@ import pytest
 from resumed_runs import config, quickly, results
 
 from gnn_ibp.errors import SettingsError
-from gnn_ibp.train import checkpoint_folder, same_run
+from gnn_ibp.sample import SampleShape
+from gnn_ibp.train import checkpoint_folder, planner, same_run
 from gnn_ibp.train.checkpoint_file import WRITING_COPIES
 from gnn_ibp.train.config import Config, config_from_args
 from gnn_ibp.train.run import train
@@ -165,10 +166,21 @@ def test_training_goes_on_without_checkpoints_that_cannot_be_written(
     assert sorted(settings.checkpoint.iterdir()) == [paths[1], paths[5]]
 
 
-def test_memory_of_writing_is_part_of_the_plan(root: Path, tmp_path: Path, done: Config) -> None:
+@pytest.mark.parametrize("again", [False, True])
+def test_memory_of_writing_is_part_of_the_plan(
+    root: Path,
+    tmp_path: Path,
+    done: Config,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    again: bool,
+) -> None:
+    if again:
+        monkeypatch.setattr(planner, "largest_minibatch", lambda *_: SampleShape((1, 1, 1), (1, 1)))
     with_, without = (
         train(config(root, tmp_path, epochs=1, checkpoint=folder, checkpoint_every=None))["memory"]
         for folder in (tmp_path / "checkpoints", None)
     )
+    assert capsys.readouterr().out.count("planned anew") == 2 * again
     weights = 4 * (2 * (128 * 16) + 16 + 2 * (16 * 40) + 40)
     assert with_["model"] - without["model"] == WRITING_COPIES * weights
