@@ -142,14 +142,15 @@ class IBPCodec:
         num_rows, row_bytes = sample.shape
         if chunk_bits is not None:
             check_chunk_bits(chunk_bits, row_bytes)
-        sample = sample[fit_sample_ids(num_rows, row_bytes, seed)]
+        if num_rows > _sample_rows(row_bytes):
+            sample = sample[fit_sample_ids(num_rows, row_bytes, seed)]
         best, fewest_bytes = cls.raw(row_bytes), -1
-        for width in [chunk_bits] if chunk_bits else _chunk_bits_for(row_bytes):
-            for masks in _candidates(sample, width, percent):
-                codec = cls(masks.mask, masks.bitval, width)
-                stored_bytes = int(ops.stored_sizes(codec, sample).sum())
-                if fewest_bytes < 0 or stored_bytes < fewest_bytes:
-                    best, fewest_bytes = codec, stored_bytes
+        widths = [chunk_bits] if chunk_bits else _chunk_bits_for(row_bytes)
+        for masks in _candidates(sample, widths, percent):
+            codec = cls(masks.mask, masks.bitval, 8 * masks.mask.itemsize)
+            stored_bytes = int(ops.stored_sizes(codec, sample).sum())
+            if fewest_bytes < 0 or stored_bytes < fewest_bytes:
+                best, fewest_bytes = codec, stored_bytes
         return best
 
     @classmethod
@@ -281,14 +282,16 @@ def _chunk_bits_for(row_bytes: int) -> list[int]:
     return [bits for bits in dividing if bits != 8] or dividing
 
 
-def _candidates(sample: Bytes, chunk_bits: int, percent: int | str | None) -> Iterator[Masks]:
+def _candidates(sample: Bytes, widths: list[int], percent: int | str | None) -> Iterator[Masks]:
     """The masks among which the smallest result wins, the preferred first."""
-    if isinstance(percent, int):
-        yield ops.fit_threshold(sample, chunk_bits, percent)
-        return
-    if percent is None:
-        yield ops.fit_positions(sample, chunk_bits)
-    yield ops.fit_sweep(sample, chunk_bits)
+    fitted = ops.fit_positions(sample, widths if percent is None else [])
+    for i, width in enumerate(widths):
+        if isinstance(percent, int):
+            yield ops.fit_threshold(fitted.ones, len(sample), width, percent)
+            continue
+        if percent is None:
+            yield fitted.masks[i]
+        yield ops.fit_sweep(sample, fitted.ones, width)
 
 
 def _percent(threshold: float | str | None) -> int | str | None:

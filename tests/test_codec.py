@@ -225,14 +225,6 @@ def test_fit_matches_the_reference(dtype: str, num_rows: int) -> None:
             assert np.array_equal(codec.bitval, wanted.bitval), (chunk_bits, threshold)
 
 
-@pytest.mark.parametrize("chunk_bits", CHUNK_BITS)
-def test_fit_of_positions_matches_the_reference(chunk_bits: int) -> None:
-    row_bytes = float_rows(4, "f8").view(np.uint8).reshape(300, 128)
-    fitted, wanted = ops.fit_positions(row_bytes, chunk_bits), reference.fit_positions(row_bytes, chunk_bits)
-    assert np.array_equal(fitted.mask, wanted.mask)
-    assert np.array_equal(fitted.bitval, wanted.bitval)
-
-
 @pytest.mark.parametrize("dtype", ["f2", "f4", "f8"])
 @pytest.mark.parametrize("seed", range(5))
 def test_fit_is_never_worse_on_its_sample_than_the_sweep(dtype: str, seed: int) -> None:
