@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
-from torch_geometric.data import Data
 
 from gnn_ibp.column_stats import Statistics
 from gnn_ibp.dataset_meta import ArrayInfo, FeatureInfo, Meta
@@ -25,6 +24,9 @@ from gnn_ibp.graph import Graph
 from gnn_ibp.npy import npy_layout, read_npy
 from gnn_ibp.pyg_parts import pyg_parts
 from gnn_ibp.row_stream import Rows, RowStream, as_random_access, as_stream
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data  # takes seconds, which a conversion can do without
 
 TWIN_ROWS = 64
 """Rows of a raw twin that are compared with those it was made of, whenever it is opened."""
@@ -121,7 +123,7 @@ class Dataset:
     @classmethod
     def from_pyg(
         cls,
-        data: Data,
+        data: "Data",
         path: str | os.PathLike[str],
         undirected: bool = False,
         dedup: bool = False,

@@ -2,25 +2,29 @@
 
 import warnings
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from gnn_ibp.dataset_parts import DatasetParts
 from gnn_ibp.row_stream import ArrayRows, RandomAccessRows, RowStream
 from gnn_ibp.sparse_rows import sparse_tensor_rows
 
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
+
 _MASK = "_mask"
 
 
-def pyg_parts(data: Data, name: str, source: Mapping[str, Any] | None = None) -> DatasetParts:
+def pyg_parts(data: "Data", name: str, source: Mapping[str, Any] | None = None) -> DatasetParts:
     """x, edge_index, y; `NAME_mask` becomes the split NAME, other tensors of nodes and edges features.
 
     What has neither is left out, with a warning. TypeError for other than a homogeneous `Data` in memory;
     ValueError for masks of several columns: one of them is to be picked.
     """
+    from torch_geometric.data import Data
+
     if not isinstance(data, Data):
         remedy = "; data.to_homogeneous() makes a Data of it" if hasattr(data, "to_homogeneous") else ""
         raise TypeError(f"data is a {type(data).__name__}, wanted a torch_geometric.data.Data{remedy}")

@@ -2,15 +2,17 @@
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from torch_geometric.data import Data
 
 from gnn_ibp.dataset_parts import DatasetParts
 from gnn_ibp.errors import FormatError
 from gnn_ibp.pyg_parts import pyg_parts
 from gnn_ibp.temporary_folder import temporary_folder
+
+if TYPE_CHECKING:
+    from torch_geometric.data import Data
 
 
 @dataclass(frozen=True)
@@ -106,7 +108,7 @@ def _find_raw(dataset: PygDataset, raw_root: Path) -> _Raw | None:
     return None
 
 
-def _read(dataset: PygDataset, place: _Raw, scratch: Path) -> Data:
+def _read(dataset: PygDataset, place: _Raw, scratch: Path) -> "Data":
     import torch_geometric.datasets
 
     base = getattr(torch_geometric.datasets, dataset.group)
