@@ -24,6 +24,10 @@ COMPILER = "g++"
 
 ADDRESS = ("-fsanitize=address,undefined", "-fno-sanitize-recover=all")
 THREAD = ("-fsanitize=thread",)
+PLAIN = ("-std=c++20", "-O0", "-g1", "-fPIC", "-pthread", "-fvisibility=hidden", f"-I{KERNELS}")
+"""The same for programs and for the extension, which share the objects of the kernels."""
+EMULATION = TESTS / "machines"
+EMULATED_AVX512 = ("-DGNN_IBP_EMULATED_AVX512", f"-I{EMULATION}")
 
 
 @dataclass(frozen=True)
@@ -35,23 +39,24 @@ class Unit:
 
 
 def build_program(
-    source: Path, kernels: Iterable[str], sanitizer: tuple[str, ...], level: str = "-O0"
+    source: Path, kernels: Iterable[str], sanitizer: tuple[str, ...], emulated: Iterable[str] = ()
 ) -> Path:
-    """The program made of `source` and of these files below kernels/cpu."""
-    flags = ("-std=c++20", level, "-g1", "-pthread", f"-I{KERNELS}", *sanitizer)
+    """The program made of `source` and of these files below kernels/cpu, some with AVX-512 emulated."""
+    flags = (*PLAIN, *sanitizer)
     units = [Unit(path, flags) for path in (source, *(KERNELS / "cpu" / name for name in kernels))]
+    units += [Unit(KERNELS / "cpu" / name, (*flags, *EMULATED_AVX512)) for name in emulated]
     return _linked(source.stem, units, (*sanitizer, "-pthread"))
 
 
 def build_extension() -> Path:
     """The extension; the binding itself and nanobind are not watched, the kernels are."""
-    plain = ("-std=c++20", "-O0", "-g1", "-fPIC", "-pthread", "-fvisibility=hidden", "-fno-strict-aliasing")
-    plain += (f"-I{KERNELS}", f"-I{sysconfig.get_paths()['include']}", f"-I{nanobind.include_dir()}")
-    plain += (f"-I{Path(nanobind.include_dir()).parent / 'ext' / 'robin_map' / 'include'}",)
-    units = [Unit(Path(nanobind.source_dir()) / "nb_combined.cpp", plain)]
+    binding = (*PLAIN, "-fno-strict-aliasing")
+    binding += (f"-I{sysconfig.get_paths()['include']}", f"-I{nanobind.include_dir()}")
+    binding += (f"-I{Path(nanobind.include_dir()).parent / 'ext' / 'robin_map' / 'include'}",)
+    units = [Unit(Path(nanobind.source_dir()) / "nb_combined.cpp", binding)]
     bindings = [KERNELS / "bindings.cpp", *sorted((KERNELS / "bindings").glob("*.cpp"))]
-    units += [Unit(path, plain) for path in bindings]
-    units += [Unit(path, (*plain, *ADDRESS)) for path in sorted((KERNELS / "cpu").glob("*.cpp"))]
+    units += [Unit(path, binding) for path in bindings]
+    units += [Unit(path, (*PLAIN, *ADDRESS)) for path in sorted((KERNELS / "cpu").glob("*.cpp"))]
     return _linked("_kernels", units, (*ADDRESS, "-shared", "-pthread"))
 
 
@@ -79,7 +84,8 @@ def _found(library: str) -> str:
 
 
 def _linked(name: str, units: Sequence[Unit], link: tuple[str, ...]) -> Path:
-    headers = b"".join(path.read_bytes() for path in sorted(KERNELS.rglob("*.h")))
+    folders = (KERNELS, EMULATION)
+    headers = b"".join(path.read_bytes() for folder in folders for path in sorted(folder.rglob("*.h")))
     keys = [
         key_of(headers, unit.source.read_bytes(), repr(unit), compiler_version(COMPILER)) for unit in units
     ]
