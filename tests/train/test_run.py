@@ -4,8 +4,10 @@ import errno
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -367,6 +369,15 @@ def test_run_py_without_an_installation_says_what_to_type() -> None:
     assert "Traceback" not in result.stderr
 
 
+@pytest.fixture
+def interruptible() -> Iterator[None]:
+    """Children can be interrupted, also where this process, started in the background, cannot."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 @pytest.mark.parametrize("start", [["-c", "from gnn_ibp.train.start import main; main()"], ["train/run.py"]])
 def test_interrupt_while_torch_is_loaded_ends_in_one_line(tmp_path: Path, start: list[str]) -> None:
     """The `torch` of this test's path interrupts its process as it is imported."""
