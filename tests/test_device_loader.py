@@ -197,7 +197,7 @@ def test_loader_works_on_in_a_forked_child_without_the_device(store, expected):
     queue = context.Queue()
     child = context.Process(target=_load, args=(loader, queue))
     child.start()
-    batches = queue.get(timeout=60)
+    batches = queue.get(timeout=240)
     child.join()
     for got, want in zip(batches, expected[0], strict=True):
         assert all(np.array_equal(a, b) for a, b in zip(got, want.tensors, strict=True))

@@ -240,7 +240,7 @@ def _ask_child(store, method):
     queue = context.Queue()
     child = context.Process(target=_serve, args=(store, queue))
     child.start()
-    answer = queue.get(timeout=60)
+    answer = queue.get(timeout=240)
     child.join()
     assert child.exitcode == 0
     if isinstance(answer, BaseException):
@@ -275,7 +275,7 @@ def test_forked_child_frees_nothing_of_the_parent_s(dataset, cuda):
     queue = context.Queue()
     child = context.Process(target=_drop, args=(holder, cuda, queue))
     child.start()
-    assert queue.get(timeout=60) == cuda.free_bytes()
+    assert queue.get(timeout=240) == cuda.free_bytes()
     child.join()
 
 

@@ -237,7 +237,7 @@ def test_store_works_in_a_child_process(dataset, method):
     store[None, "x", IDS]  # threads have been started here
     child = context.Process(target=_read_in_child, args=(store, IDS, queue))
     child.start()
-    x, y = queue.get(timeout=60)
+    x, y = queue.get(timeout=240)
     child.join()
     assert np.array_equal(x, store[None, "x", IDS].numpy())
     assert np.array_equal(y, store[None, "y", IDS].numpy())

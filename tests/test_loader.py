@@ -179,7 +179,7 @@ def test_seconds_are_told_per_epoch(store, sampler):
     loader = make(store, sampler)
     for _ in loader:
         pass
-    assert all(0 < seconds < 60 for seconds in loader.seconds.values())
+    assert all(0 < seconds < 300 for seconds in loader.seconds.values())
     assert set(loader.seconds) == {"sample", "fetch", "wait"}
 
 

@@ -22,7 +22,7 @@ from gnn_ibp.graph_store import GraphStore
 from gnn_ibp.loader import Loader
 from gnn_ibp.samplers import NeighborSampler
 
-HANG_S = 60
+HANG_S = 240
 NUM_COLUMNS = 1024
 
 

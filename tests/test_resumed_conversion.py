@@ -246,7 +246,7 @@ def test_of_two_processes_one_converts_and_the_other_is_told(tmp_path: Path, who
         with pytest.raises(RuntimeError, match=rf"ds is being made by another process, number {child.pid}"):
             convert(out)
         child.send_signal(signal.SIGCONT)
-        assert child.wait(60) == 0
+        assert child.wait(240) == 0
     finally:
         child.kill()
         child.wait()

@@ -26,7 +26,7 @@ class SlowEvent:
         self.passed = threading.Event()
 
     def wait(self) -> None:
-        assert self.passed.wait(timeout=10)
+        assert self.passed.wait(timeout=120)
 
 
 class SlowCuda(SimtCuda):
@@ -94,7 +94,7 @@ def test_who_finds_no_buffer_waits_for_one() -> None:
     with ring.buffer():
         thread.start()
         assert not got.wait(timeout=0.05)
-    assert got.wait(timeout=10)
+    assert got.wait(timeout=120)
     thread.join()
 
 
@@ -113,7 +113,7 @@ def test_a_buffer_is_filled_again_only_when_the_device_has_read_it() -> None:
     thread.start()
     assert not got.wait(timeout=0.05)
     cuda.events[0].passed.set()
-    assert got.wait(timeout=10)
+    assert got.wait(timeout=120)
     thread.join()
     cuda.events[1].passed.set()
 
@@ -146,7 +146,7 @@ def test_memory_does_not_go_before_the_device_has_read_it() -> None:
     assert not gone.wait(timeout=0.05)
     assert pinned_bytes(cuda) == 4096
     cuda.events[0].passed.set()
-    assert gone.wait(timeout=10)
+    assert gone.wait(timeout=120)
     thread.join()
     assert pinned_bytes(cuda) == 0
 

@@ -300,4 +300,4 @@ def test_neither_pyg_lib_nor_torch_sparse_is_needed():
         "built = graph.build_csc([[1], [0]], 2).graph\n"
         "assert samplers.NeighborSampler(built, [1]).sample([0]).node_ids.tolist() == [0, 1]\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -48,7 +48,7 @@ def test_two_processes_that_build_the_same_at_once_both_get_it(kernels: Path, tm
     program += "s, k, b = map(Path, sys.argv[1:]); print(build(s, None, k, b).path)"
     command = [sys.executable, "-c", program, kernels / "cuda" / "k.cu", kernels, tmp_path / "builds"]
     both = [subprocess.Popen(command, cwd=HARNESS, stdout=subprocess.PIPE, text=True) for _ in range(2)]
-    paths = {process.communicate(timeout=120)[0].strip() for process in both}
+    paths = {process.communicate(timeout=240)[0].strip() for process in both}
     assert len(paths) == 1 and Path(paths.pop()).exists()
 
 

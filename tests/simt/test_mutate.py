@@ -27,7 +27,7 @@ def check_exchange(kernels: Path, sanitizer: str | None, options: Options) -> No
 
 
 def try_change(old: str, new: str) -> str | None:
-    return try_mutant(Mutant("it", "faults.cu", old, new), check_exchange, SCHEDULES, FAULTS, 20).caught_by
+    return try_mutant(Mutant("it", "faults.cu", old, new), check_exchange, SCHEDULES, FAULTS).caught_by
 
 
 def test_fault_is_caught_by_the_first_schedule_that_shows_it() -> None:

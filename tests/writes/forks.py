@@ -14,7 +14,7 @@ from typing import NamedTuple, Protocol, Self
 from fault_library import Fault, arm
 
 ROOT = Path(__file__).parents[2]
-TIMEOUT_S = 120
+TIMEOUT_S = 240
 BROKEN = 70
 
 
