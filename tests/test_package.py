@@ -39,7 +39,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *(sys.executable, "-m", "pip", "wheel", ROOT, "--no-deps", "--no-build-isolation"),
         *("--quiet", "--disable-pip-version-check", "--no-cache-dir", "--wheel-dir", folder),
         *("--config-settings", f"build-dir={folder / 'build'}"),
-        *("--config-settings", "cmake.build-type=Debug"),  # compiled in half the time: what is optimised
+        *("--config-settings", "cmake.build-type=Debug"),  # compiled sooner: what is optimised
         # is what all other tests run
         cwd=folder,
     )
