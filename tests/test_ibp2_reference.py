@@ -21,6 +21,7 @@ from ibp2_literal import encode_literally
 
 from gnn_ibp.errors import FormatError
 from gnn_ibp.ibp2_bitmap import read_bitmap, write_bitmap
+from gnn_ibp.ibp2_bits import join_equal, to_bytes
 from gnn_ibp.ibp2_params import Code, Params, Position
 from gnn_ibp.ibp2_reference import decode_row, decode_rows, encode_row, encode_rows, stored_sizes
 from gnn_ibp.rows import Bytes
@@ -246,13 +247,38 @@ def test_damage_is_reported_with_its_row() -> None:
         decode_rows(stored, np.array([True, True, False]), by_hand())
 
 
-def test_no_field_is_read_behind_the_variable_stream() -> None:
-    """All f1 go on to level 2, but the 32 bits that are there hold the f2 of 16 chunks only."""
-    params = replace(float_params("f4", "S", 1024), levels=1, zero_bits=23)
-    present = np.arange(1024) < 40
-    front = write_bitmap(present, 1) + b"\xff" * 15
-    fits = front + b"\0" * 13  # 40 f2 of 2 bits are 10 bytes
-    assert len(decode_row(fits, params)) == 4096
-    for num_bytes in (9, 5, 1):
-        with pytest.raises(FormatError, match="the variable stream does not fit"):
-            decode_row(front + b"\0" * num_bytes, params)
+def test_planes_must_not_reach_into_level_1() -> None:
+    code = Code(0, 0, b"\0")
+    params = Params("D", 7, *(32, 1, 8, 0, 0), (code,), (0,) * 32, 0, (Position(0, 0, 127),) * 7)
+    assert len(decode_row(bytes(24), params)) == 28  # planes of 7 and 14 bytes
+    with pytest.raises(FormatError, match="the fixed parts do not fit"):
+        decode_row(bytes(20), params)
+
+
+TOPS_ONLY = replace(float_params("f4", "S", 1024), levels=1, zero_bits=23)
+"""k1 = 3, g = 2, no planes: whatever stands behind level 1 is the variable stream."""
+
+
+@pytest.mark.parametrize(
+    ("num_present", "variable"),
+    [
+        pytest.param(40, [(0, 2)] * 40, id="level 2: 80 bits, then 72"),
+        pytest.param(12, [(3, 2)] * 12 + [(0, 3)] * 12, id="level 3: 60 bits, then 56"),
+        pytest.param(
+            16, [(3, 2)] * 2 + [(0, 2)] * 14 + [(7, 3)] * 2 + [(5, 9)] * 2, id="RAW: 56 bits, then 48"
+        ),
+        pytest.param(
+            7, [(3, 2)] * 6 + [(0, 2)] + [(7, 3)] + [(0, 3)] * 5 + [(0, 9)], id="RAW: 41 bits, then 40"
+        ),
+    ],
+)
+def test_no_field_is_read_behind_the_variable_stream(
+    num_present: int, variable: list[tuple[int, int]]
+) -> None:
+    level1 = to_bytes(np.ones(3 * num_present, np.uint8))  # all go on to level 2
+    others = to_bytes(np.concatenate([join_equal(np.array([value]), width) for value, width in variable]))
+    fits = write_bitmap(np.arange(1024) < num_present, 1) + level1 + others
+    fits += bytes(-len(fits) % 4)
+    assert len(decode_row(fits, TOPS_ONLY)) == 4096
+    with pytest.raises(FormatError, match="the variable stream does not fit"):
+        decode_row(fits[:-4], TOPS_ONLY)
