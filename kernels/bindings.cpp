@@ -1,4 +1,5 @@
-// The only file that knows Python: arrays come as nanobind ndarrays, leave as raw pointers, the GIL released.
+// With bindings/ all that knows Python: arrays come as nanobind ndarrays, leave as raw pointers, the GIL
+// released.
 #include <nanobind/nanobind.h>
 #include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
@@ -106,6 +107,12 @@ struct StoredRows : RowTable {
   In<uint8_t, 1> data;
 };
 
+// The codec's rows, in a layout that its format has.
+void require_rows_of(const RowCodec& codec, const RowLayout& layout) {
+  require(layout.row_bytes == codec.row_bytes(), "rows have another width than the codec's");
+  require(!layout.in_place() || codec.announces_size(), "rows of this format cannot be stored in place");
+}
+
 void require_masks(const In<int64_t, 1>& ones, size_t row_bytes, const Out<uint8_t, 1>& mask,
                    const Out<uint8_t, 1>& bitval) {
   require(ones.size() == 8 * row_bytes, "ones has not a number for each bit");
@@ -160,8 +167,8 @@ void bind_rows(nb::module_& m) {
       "encode_rows",
       [](const RowCodec& codec, In<uint8_t, 2> rows, const StoredRows& stored, Out<uint8_t, 1> data) {
         require(data.data() == stored.data.data(), "data is not that of stored");
-        require(rows.shape(1) == codec.row_bytes() && stored.layout.row_bytes == codec.row_bytes(),
-                "rows have another width than the codec's");
+        require_rows_of(codec, stored.layout);
+        require(rows.shape(1) == codec.row_bytes(), "rows have another width than the codec's");
         require(static_cast<int64_t>(rows.shape(0)) == stored.layout.num_rows, "wrong number of rows");
         nb::gil_scoped_release release;
         encode_rows(codec, rows.data(), stored.layout, data.data() + kPadBytes);
@@ -213,8 +220,7 @@ void bind_rows(nb::module_& m) {
           "__init__",
           [](RowSource* source, const RowCodec& codec, const StoredRows& stored,
              std::optional<In<int32_t, 1>> slot_of) {
-            require(stored.layout.row_bytes == codec.row_bytes(),
-                    "the rows have another width than the codec's");
+            require_rows_of(codec, stored.layout);
             new (source) RowSource{&codec, stored.layout, stored.first(), stored.num_bytes(),
                                    slot_of ? slot_of->data() : nullptr};
           },
@@ -299,8 +305,8 @@ void bind_stored_rows(nb::module_& m) {
       [](int fd, uint64_t rows_at, uint64_t file_bytes, const RowTable& table, const RowCodec& codec,
          In<int64_t, 1> ids, std::optional<In<int64_t, 1>> at, Out<uint8_t, 2> out) {
         const size_t n = ids.size();
-        require(table.layout.row_bytes == codec.row_bytes() && out.shape(1) == codec.row_bytes(),
-                "rows have another width than the codec's");
+        require_rows_of(codec, table.layout);
+        require(out.shape(1) == codec.row_bytes(), "rows have another width than the codec's");
         require(at ? at->size() == n : out.shape(0) >= n, "at or out is too short");
         const RowsOnDisk file{fd, rows_at, file_bytes, table.layout};
         nb::gil_scoped_release release;
@@ -318,7 +324,7 @@ void bind_stored_rows(nb::module_& m) {
          std::optional<Out<uint16_t, 1>> sizes16, std::optional<Out<uint32_t, 1>> sizes32, uint64_t unit,
          uint64_t align) {
         const size_t n = ids.size();
-        require(table.layout.row_bytes == codec.row_bytes(), "rows have another width than the codec's");
+        require_rows_of(codec, table.layout);
         require(unit > 0 && align > 0 && align % unit == 0, "align is no multiple of unit");
         const uint64_t row_room = (codec.row_bytes() + align - 1) / align * align;
         require(data.size() >= 2 * kPadBytes, "data is shorter than its padding");
@@ -344,7 +350,7 @@ void bind_stored_rows(nb::module_& m) {
   m.def(
       "measure_rows",
       [](const RowCodec& codec, const StoredRows& rows, In<int64_t, 1> ids, Out<int64_t, 1> sizes) {
-        require(rows.layout.row_bytes == codec.row_bytes(), "rows have another width than the codec's");
+        require_rows_of(codec, rows.layout);
         require(ids.size() == sizes.size(), "sizes and ids differ in length");
         nb::gil_scoped_release release;
         require_rows(ids, rows.layout);

@@ -11,32 +11,11 @@
 
 #include "cpu/gather_decode.h"
 #include "cpu/ibp_codec.h"
+#include "fuzz_bytes.h"
 
 using namespace gnn_ibp;
 
 namespace {
-
-std::mt19937_64 rng;
-
-uint64_t below(uint64_t n) { return rng() % n; }
-
-void require(bool condition, const char* what) {
-  if (condition) return;
-  std::fprintf(stderr, "%s\n", what);
-  std::exit(1);
-}
-
-// `size` bytes in memory of their own, with the padding that a decoder may read on both sides.
-class Padded {
- public:
-  explicit Padded(size_t size) : bytes_(new uint8_t[size + 2 * kPadBytes]) {
-    for (size_t i = 0; i < size + 2 * kPadBytes; ++i) bytes_[i] = static_cast<uint8_t>(rng());
-  }
-  uint8_t* first() { return bytes_.get() + kPadBytes; }
-
- private:
-  std::unique_ptr<uint8_t[]> bytes_;
-};
 
 struct Case {
   std::unique_ptr<RowCodec> codec,
@@ -83,9 +62,9 @@ size_t try_decode(const Case& made, const uint8_t* stored, size_t size, std::vec
   require(codec.check(stored, size) == (size && announced == size), "check and announced_size disagree");
   require(made.portable->announced_size(stored, size) == announced, "levels disagree on a row's size");
   if (announced == 0) return 0;
-  codec.decode(stored, row.data());
+  codec.decode(stored, announced, row.data());
   std::vector<uint8_t> portable_row(codec.row_bytes());
-  made.portable->decode(stored, portable_row.data());
+  made.portable->decode(stored, announced, portable_row.data());
   require(row == portable_row, "levels decode a row to different bytes");
   return announced;
 }

@@ -72,22 +72,6 @@ void touch_row(const Place& place, Touch& touch) {
   if (size) touch(place.stored + size - 1);
 }
 
-// The bytes of the well-formed row as stored, or -1 where it is damaged.
-int64_t checked_size(const Place& place, size_t row_bytes) {
-  if (!place.stored) return -1;
-  const RowSource& source = *place.source;
-  size_t size = place.size;
-  if (!place.encoded) {
-    if (size != row_bytes) return -1;
-  } else if (source.layout.in_place()) {
-    size = source.codec->announced_size(place.stored, size);
-    if (size == 0) return -1;
-  } else if (!source.codec->check(place.stored, size)) {
-    return -1;
-  }
-  return static_cast<int64_t>(size);
-}
-
 struct Call {
   const int64_t *ids, *at;
   const RowSource* sources;
@@ -108,25 +92,41 @@ class Target {
     if (call_.streamed) finish_streaming();
   }
 
-  void put(const Place& place, int64_t row_at) {
+  // The bytes of the row as stored, or -1 where it is damaged.
+  int64_t put(const Place& place, int64_t row_at) {
+    if (!place.stored) return -1;
     uint8_t* to = call_.out + static_cast<size_t>(row_at) * call_.row_bytes;
-    if (!call_.streamed) {
-      decode(place, to);
-    } else if (place.encoded) {
-      decode(place, row_.data());
-      stream_row(to, row_.data(), call_.row_bytes);
-    } else {
-      stream_row(to, place.stored, call_.row_bytes);
+    if (!place.encoded) {
+      if (place.size != call_.row_bytes) return -1;
+      copy(place.stored, to);
+      return static_cast<int64_t>(place.size);
     }
+    if (!call_.streamed) return decode(place, to);
+    const int64_t size = decode(place, row_.data());
+    if (size >= 0) copy(row_.data(), to);
+    return size;
   }
 
  private:
-  void decode(const Place& place, uint8_t* to) const {
-    if (place.encoded) {
-      place.source->codec->decode(place.stored, to);
+  void copy(const uint8_t* row, uint8_t* to) const {
+    if (call_.streamed) {
+      stream_row(to, row, call_.row_bytes);
     } else {
-      std::copy_n(place.stored, call_.row_bytes, to);
+      std::copy_n(row, call_.row_bytes, to);
     }
+  }
+
+  static int64_t decode(const Place& place, uint8_t* to) {
+    const RowCodec& codec = *place.source->codec;
+    size_t size = place.size;
+    if (place.source->layout.in_place()) {
+      size = codec.announced_size(place.stored, size);
+      if (size == 0) return -1;
+      codec.decode(place.stored, size, to);
+    } else if (!codec.try_decode(place.stored, size, to)) {
+      return -1;
+    }
+    return static_cast<int64_t>(size);
   }
 
   const Call& call_;
@@ -164,12 +164,11 @@ GatherCounts serve(const Call& call, int64_t begin, int64_t end) {
         call.missing_at[missing] = call.row_at(i);
         continue;
       }
-      const int64_t size = checked_size(place, call.row_bytes);
+      const int64_t size = target.put(place, call.row_at(i));
       if (size < 0) {
         counts.damaged = i;
         return counts;
       }
-      target.put(place, call.row_at(i));
       const auto s = place.source - call.sources;
       counts.hits[s] += 1;
       counts.encoded_bytes[s] += size;

@@ -55,7 +55,11 @@ class IbpCodec final : public RowCodec {
     return padding_is_zero(stored, size, payload_bits) ? size : 0;
   }
 
-  void decode(const uint8_t* stored, uint8_t* row) const override { level_.decode(tables_, stored, row); }
+  bool announces_size() const override { return true; }
+
+  void decode(const uint8_t* stored, size_t, uint8_t* row) const override {
+    level_.decode(tables_, stored, row);
+  }
 
  private:
   bool padding_is_zero(const uint8_t* stored, size_t size, uint64_t payload_bits) const {

@@ -119,9 +119,9 @@ class DecodedRows {
  public:
   DecodedRows(const RowCodec& codec, uint8_t* out) : codec_(codec), out_(out) {}
 
-  void put(int64_t to, const uint8_t* stored, uint64_t, bool encoded) {
+  void put(int64_t to, const uint8_t* stored, uint64_t size, bool encoded) {
     if (encoded) {
-      codec_.decode(stored, row(to));
+      codec_.decode(stored, size, row(to));
     } else {
       std::memcpy(row(to), stored, codec_.row_bytes());
     }

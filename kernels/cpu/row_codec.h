@@ -31,11 +31,20 @@ class RowCodec {
   virtual bool check(const uint8_t* stored, size_t size) const = 0;
 
   // The bytes of the well-formed encoded row that `stored` starts with, or 0 where none fits into `limit`
-  // bytes: for the in-place layout, which has no index.
+  // bytes: for the in-place layout, which has no index. A format whose rows do not tell their size has no
+  // such layout and always says 0.
   virtual size_t announced_size(const uint8_t* stored, size_t limit) const = 0;
+  virtual bool announces_size() const = 0;
 
-  // Writes row_bytes() bytes. The row must have passed check() or announced_size().
-  virtual void decode(const uint8_t* stored, uint8_t* row) const = 0;
+  // Writes row_bytes() bytes. The row must have passed check() with this size, or announced_size() gave it.
+  virtual void decode(const uint8_t* stored, size_t size, uint8_t* row) const = 0;
+
+  // check() and decode(), in one pass where the format allows it. Where false, what `row` holds is undefined.
+  virtual bool try_decode(const uint8_t* stored, size_t size, uint8_t* row) const {
+    if (!check(stored, size)) return false;
+    decode(stored, size, row);
+    return true;
+  }
 
  protected:
   RowCodec(size_t row_bytes, size_t unit, SimdLevel simd_level)

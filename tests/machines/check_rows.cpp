@@ -78,7 +78,7 @@ void check_stored(const RowCodec& codec, const Case& made, const RowSlab& slab) 
     if (!slab.layout().encoded(i)) continue;
     if (!codec.check(wanted, made.sizes[i])) fail("row " + std::to_string(i) + " is called damaged");
     std::vector<uint8_t> row(made.row_bytes);
-    codec.decode(slab.first() + extent.at, row.data());
+    codec.decode(slab.first() + extent.at, made.sizes[i], row.data());
     compare(row.data(), &made.rows[i * made.row_bytes], made.row_bytes, "decoded", i);
   }
 }
