@@ -60,6 +60,8 @@ class GatherCounts:
 
 def gather_decode(ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)], at: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu', writable=False)] | None, sources: Sequence[RowSource], out: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu')], missing_ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')], missing_at: Annotated[NDArray[numpy.int64], dict(shape=(None,), order='C', device='cpu')]) -> GatherCounts: ...
 
+def ibp2_codec(block: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], row_bytes: int) -> RowCodec: ...
+
 class RowTable:
     """Bitmask and index of rows that lie in a file."""
 

@@ -20,6 +20,7 @@
 #include <variant>
 #include <vector>
 
+#include "bindings/ibp2_codec.h"
 #include "cpu/csc.h"
 #include "cpu/edge_records.h"
 #include "cpu/encode_rows.h"
@@ -668,6 +669,7 @@ NB_MODULE(_kernels, m) {
   m.doc() = "CPU kernels of gnn_ibp; call them through gnn_ibp.ops.";
   bind_threads(m);
   bind_rows(m);
+  bind_ibp2_codec(m);
   bind_stored_rows(m);
   bind_model(m);
   bind_graph(m);

@@ -11,7 +11,7 @@ from gnn_ibp.ops.device import (
     launch_gather_decode,
 )
 from gnn_ibp.ops.edge_records import EdgeRecords
-from gnn_ibp.ops.encode import decode_all, encode_rows, ibp_codec, stored_sizes
+from gnn_ibp.ops.encode import decode_all, encode_rows, ibp2_codec, ibp_codec, stored_sizes
 from gnn_ibp.ops.fit import fit_positions, fit_sweep, fit_threshold
 from gnn_ibp.ops.gather import (
     Gathered,
@@ -74,6 +74,7 @@ __all__ = [
     "fit_threshold",
     "gather_decode",
     "hash_ids",
+    "ibp2_codec",
     "ibp_codec",
     "ibp_kernel",
     "ids_tensor",

@@ -16,6 +16,14 @@ def ibp_codec(mask: NDArray[np.unsignedinteger], bitval: NDArray[np.unsignedinte
     )
 
 
+def ibp2_codec(block: bytes, row_bytes: int) -> _kernels.RowCodec:
+    """The kernels' side of a codec of row format version 2, for rows of `row_bytes` bytes.
+
+    block: the parameters as a file stores them. Raises ValueError that names the rule they break.
+    """
+    return _kernels.ibp2_codec(np.frombuffer(block, np.uint8), row_bytes)
+
+
 def stored_sizes(codec: KernelCodec, rows: Bytes) -> NDArray[np.int64]:
     """Bytes that each of `rows`, uint8 (N, row_bytes), takes when stored: row_bytes where it stays raw."""
     sizes = np.empty(len(rows), np.int64)

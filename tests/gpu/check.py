@@ -180,6 +180,7 @@ def build(library: Path, nanobind: Path, headers: Path | None) -> None:
     flags = ["-std=c++20", "-O3", "-DNDEBUG", "-fPIC", "-fvisibility=hidden", "-ffp-contract=off", "-pthread"]
     flags += ["-fno-strict-aliasing", "-DNB_COMPACT_ASSERTIONS", *(f"-I{folder}" for folder in folders)]
     sources = [nanobind / "src" / "nb_combined.cpp", ROOT / "kernels" / "bindings.cpp"]
+    sources += sorted((ROOT / "kernels" / "bindings").glob("*.cpp"))
     sources += sorted((ROOT / "kernels" / "cpu").glob("*.cpp"))
     objects = [BUILD / f"{source.stem}.o" for source in sources]
 

@@ -1,0 +1,63 @@
+#include "cpu/ibp2_codec.h"
+
+#include "cpu/ibp2_encoder.h"
+#include "cpu/ibp2_level.h"
+#include "cpu/ibp2_tables.h"
+
+namespace gnn_ibp {
+namespace {
+
+template <typename Word>
+class Ibp2Codec final : public RowCodec {
+ public:
+  Ibp2Codec(const Ibp2Params& params, size_t row_bytes)
+      : RowCodec(row_bytes, sizeof(Word), SimdLevel::kPortable),
+        tables_(params),
+        encoder_(tables_, params),
+        level_(ibp2_portable<Word>()) {}
+
+  size_t stored_size(const uint8_t* row) const override { return encoder_.stored_size(row); }
+
+  void encode(const uint8_t* row, uint8_t* stored) const override { encoder_.encode(row, stored); }
+
+  bool check(const uint8_t* stored, size_t size) const override {
+    return is_size(size) && level_.check(tables_, stored, size);
+  }
+
+  // Planes end where the row does, which only an index knows.
+  size_t announced_size(const uint8_t*, size_t) const override { return 0; }
+  bool announces_size() const override { return false; }
+
+  void decode(const uint8_t* stored, size_t size, uint8_t* row) const override {
+    level_.decode(tables_, stored, size, row);
+  }
+
+  bool try_decode(const uint8_t* stored, size_t size, uint8_t* row) const override {
+    return is_size(size) && level_.decode(tables_, stored, size, row);
+  }
+
+ private:
+  bool is_size(size_t size) const { return size < row_bytes() && size % tables_.unit == 0; }
+
+  const Ibp2Tables<Word> tables_;
+  const Ibp2Encoder<Word> encoder_;
+  const Ibp2Level<Word> level_;
+};
+
+}  // namespace
+
+std::unique_ptr<RowCodec> make_ibp2_codec(const uint8_t* block, size_t block_bytes, size_t row_bytes) {
+  const Ibp2Params params = parse_ibp2_params(block, block_bytes, row_bytes);
+  switch (params.chunk_bits) {
+    case 8:
+      return std::make_unique<Ibp2Codec<uint8_t>>(params, row_bytes);
+    case 16:
+      return std::make_unique<Ibp2Codec<uint16_t>>(params, row_bytes);
+    case 32:
+      return std::make_unique<Ibp2Codec<uint32_t>>(params, row_bytes);
+    default:
+      return std::make_unique<Ibp2Codec<uint64_t>>(params, row_bytes);
+  }
+}
+
+}  // namespace gnn_ibp

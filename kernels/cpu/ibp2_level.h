@@ -1,0 +1,23 @@
+// The functions of row format version 2 that exist once for each level of vector instructions.
+#pragma once
+
+#include "cpu/ibp2_tables.h"
+
+namespace gnn_ibp {
+
+template <typename Word>
+struct Ibp2Level {
+  // Whether `stored` is a well-formed encoded row of `size` bytes, less than a raw one's; reads them and
+  // padding, whatever they hold.
+  bool (*check)(const Ibp2Tables<Word>& tables, const uint8_t* stored, size_t size);
+
+  // The same in one pass with writing num_chunks chunks, no byte more; what they are is undefined where
+  // false.
+  bool (*decode)(const Ibp2Tables<Word>& tables, const uint8_t* stored, size_t size, uint8_t* row);
+};
+
+// Word: uint8_t, uint16_t, uint32_t, uint64_t. The portable level is the reference of the others.
+template <typename Word>
+Ibp2Level<Word> ibp2_portable();
+
+}  // namespace gnn_ibp

@@ -1,0 +1,246 @@
+"""Row format version 2 on the CPU: golden vectors, exactness for any bytes and tables, what is refused."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from ibp2_blocks import Bytes, KernelCodec, Shape, random_block, random_shape, suitable_rows
+
+from gnn_ibp import ops
+from gnn_ibp.errors import FormatError
+from gnn_ibp.ops import Source
+from gnn_ibp.rows import PAD_BYTES, EncodedRows, RowIndex
+
+GOLDEN = json.loads((Path(__file__).parent / "golden" / "ibp2_golden.json").read_text())
+EXAMPLE = GOLDEN[0]
+DAMAGED = [
+    pytest.param(golden, damaged, id=f"{golden['name']}: {damaged['why']}")
+    for golden in GOLDEN
+    for damaged in golden["damaged"]
+]
+CHUNK_COUNTS = [0, 1, 7, 8, 9, 15, 16, 17, 255, 256, 257, 513]
+
+
+def codec_of(golden: dict[str, Any]) -> KernelCodec:
+    return KernelCodec(bytes.fromhex(golden["block"]), golden["V"] * golden["W"] // 8)
+
+
+def stored_as(codec: KernelCodec, stored: list[bytes], unit: int = 1) -> EncodedRows:
+    """Encoded rows of these bytes, whatever they are, back to back."""
+    sizes = np.array([len(row) for row in stored], np.int64)
+    index = RowIndex.from_sizes(sizes, unit, unit, codec.row_bytes)
+    data = np.full(int(sizes.sum()) + 2 * PAD_BYTES, 0xA5, np.uint8)
+    data[PAD_BYTES:-PAD_BYTES] = np.frombuffer(b"".join(stored), np.uint8)
+    return EncodedRows(data, np.full(-(-len(sizes) // 8), 0xFF, np.uint8), index, len(sizes), codec.row_bytes)
+
+
+def is_refused(codec: KernelCodec, stored: bytes) -> bool:
+    """Whether the checks refuse the row; decoding it must say the same."""
+    rows = stored_as(codec, [stored])
+    refused = bool(ops.measure_rows(codec, rows, np.zeros(1, np.int64))[0] == -1)
+    out = np.zeros((1, codec.row_bytes), np.uint8)
+    if refused:
+        with pytest.raises(FormatError, match="row 0 is damaged"):
+            ops.decode_all(codec, rows, out)
+    else:
+        ops.decode_all(codec, rows, out)
+    return refused
+
+
+def rows_as_stored(rows: EncodedRows) -> list[bytes]:
+    assert rows.index
+    ends = PAD_BYTES + np.cumsum(rows.index.aligned_sizes())
+    begins = ends - rows.index.aligned_sizes()
+    sizes = rows.index.size_bytes()
+    return [rows.data[begin:][:size].tobytes() for begin, size in zip(begins, sizes, strict=True)]
+
+
+def decoded(codec: KernelCodec, encoded: EncodedRows) -> Bytes:
+    out = np.full((encoded.num_rows, codec.row_bytes), 0x5A, np.uint8)
+    ops.decode_all(codec, encoded, out)
+    return out
+
+
+@pytest.mark.parametrize("golden", GOLDEN, ids=[golden["name"] for golden in GOLDEN])
+def test_golden_rows_are_encoded_and_decoded_bit_for_bit(golden: dict[str, Any]) -> None:
+    codec = codec_of(golden)
+    rows = np.array([np.frombuffer(bytes.fromhex(row["row"]), np.uint8) for row in golden["rows"]])
+    encoded = ops.encode_rows(codec, rows, align=max(4, codec.unit))
+    assert [row.hex() for row in rows_as_stored(encoded)] == [row["stored"] for row in golden["rows"]]
+    assert encoded.encoded().tolist() == [row["compressed"] for row in golden["rows"]]
+    assert np.array_equal(decoded(codec, encoded), rows)
+
+
+@pytest.mark.parametrize("golden, damaged", DAMAGED)
+def test_damaged_golden_rows_are_refused(golden: dict[str, Any], damaged: dict[str, str]) -> None:
+    assert is_refused(codec_of(golden), bytes.fromhex(damaged["stored"]))
+
+
+def test_the_row_of_the_format_written_by_hand_has_its_bytes() -> None:
+    row = np.array([[0.5, -0.75, 0.625, -0.3, np.inf, 0.9, 1.0, -1.5]], "<f4")
+    encoded = ops.encode_rows(codec_of(EXAMPLE), row.view(np.uint8), align=4)
+    fields, planes = "1a 3dfe0f 00", "00202803300380 0000000000009a99 0000666600000000"
+    assert rows_as_stored(encoded) == [bytes.fromhex(fields + planes)]
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(0, 2**32), st.sampled_from(CHUNK_COUNTS))
+def test_any_bytes_come_back_whatever_the_tables(seed: int, num_chunks: int) -> None:
+    rng = np.random.default_rng(seed)
+    shape = random_shape(rng, num_chunks)
+    block = random_block(rng, shape)
+    codec = KernelCodec(block, num_chunks * shape.chunk_bits // 8)
+    rows = suitable_rows(rng, shape, block, 4)
+    encoded = ops.encode_rows(codec, rows, align=8)
+    assert np.array_equal(decoded(codec, encoded), rows)
+    sizes = ops.stored_sizes(codec, rows)
+    assert (sizes <= codec.row_bytes).all()
+    assert (sizes[encoded.encoded()] % max(4, codec.unit) == 0).all()
+
+
+@pytest.mark.parametrize("kind", ["D", "S"])
+def test_nan_signed_zero_denormals_and_infinity_come_back(kind: str) -> None:
+    rng = np.random.default_rng(3)
+    shape = Shape(kind, 64, 32, 1, 8, levels=1 if kind == "S" else 0)
+    block = random_block(rng, shape)
+    codec = KernelCodec(block, 256)
+    rows = suitable_rows(rng, shape, block, 8).view("<u4")
+    rows[:, :6] = [0x7FC00001, 0xFFC12345, 0x80000000, 0x00000001, 0x807FFFFF, 0xFF800000]
+    encoded = ops.encode_rows(codec, rows.view(np.uint8), align=4)
+    assert np.array_equal(decoded(codec, encoded), rows.view(np.uint8))
+
+
+def one_symbol(head_bits: int, zero_bits: int = 0) -> KernelCodec:
+    """Rows of 300 uint16 whose heads all are 0: neither fields nor RAW."""
+    head = bytes([ord("D"), 16, 0, head_bits, zero_bits, 0, 1, 0])
+    return KernelCodec(head + bytes(4 * 22 + 33 * 2 + 300 * 3), 600)
+
+
+def test_a_row_that_is_known_whole_takes_no_bytes() -> None:
+    codec = one_symbol(16)
+    rows = np.zeros((3, 600), np.uint8)
+    rows[1, 7] = 1  # has no symbol, and there is no RAW
+    encoded = ops.encode_rows(codec, rows, align=4)
+    assert [len(row) for row in rows_as_stored(encoded)] == [0, 600, 0]
+    assert np.array_equal(decoded(codec, encoded), rows)
+
+
+def test_a_one_among_the_zero_bits_leaves_the_row_raw() -> None:
+    codec = one_symbol(8, zero_bits=3)
+    rows = np.zeros((2, 300), "<u2")
+    rows[0, 5], rows[1, 5] = 0b11111000, 0b11111100
+    assert ops.stored_sizes(codec, rows.view(np.uint8)).tolist() == [300 * 5 // 8 + 1, 600]
+
+
+def test_random_rows_are_gathered_exactly() -> None:
+    rng = np.random.default_rng(5)
+    for kind in ("D", "S"):
+        shape = Shape(kind, 128, 32, 1, 8, levels=2 if kind == "S" else 0)
+        block = random_block(rng, shape)
+        codec = KernelCodec(block, 512)
+        rows = np.tile(suitable_rows(rng, shape, block, 50), (10, 1))
+        source = Source(ops.encode_rows(codec, rows, 16), None, codec)
+        ids = rng.integers(0, len(rows), 40_000)  # beyond the caches: written past them
+        out = np.zeros((len(ids), 512), np.uint8)
+        ops.gather_decode(ids, [source], out)
+        assert np.array_equal(out, rows[ids])
+
+
+def test_every_cut_and_every_flipped_bit_is_refused_or_decoded() -> None:
+    """And the padding is not looked at: what follows a row changes nothing."""
+    num_refused = 0
+    for golden in GOLDEN:
+        codec = codec_of(golden)
+        stored = min((bytes.fromhex(row["stored"]) for row in golden["rows"] if row["compressed"]), key=len)
+        for size in range(0, len(stored), max(4, codec.unit)):
+            num_refused += is_refused(codec, stored[:size])
+        for bit in range(0, 8 * len(stored), 3):
+            flipped = bytearray(stored)
+            flipped[bit // 8] ^= 1 << bit % 8
+            num_refused += is_refused(codec, bytes(flipped))
+    assert num_refused > 100
+
+
+@pytest.mark.parametrize("in_place", [False, True])
+def test_rows_in_place_are_refused_since_they_do_not_tell_their_size(in_place: bool) -> None:
+    codec = codec_of(EXAMPLE)
+    rows = np.zeros((2, codec.row_bytes), np.uint8)
+    if in_place:
+        with pytest.raises(ValueError, match="rows of this format cannot be stored in place"):
+            ops.encode_rows(codec, rows, 4, in_place=True)
+    else:
+        ops.encode_rows(codec, rows, 4)
+
+
+def golden_named(name: str) -> dict[str, Any]:
+    return next(golden for golden in GOLDEN if golden["name"] == name)
+
+
+SPARSE = golden_named("2s S f32 levels 2")
+WHOLE = golden_named("2s int32 whole values")
+WHOLE_SPARSE = golden_named("2s S whole values")
+LEAF_AT, CLS_AT = 96, 96 + 33 * 4
+BASE_AT = CLS_AT + EXAMPLE["V"]
+
+BROKEN: dict[str, tuple[dict[str, Any], int, int, str]] = {
+    "kind": (EXAMPLE, 0, ord("E"), "neither D nor S"),
+    "W": (EXAMPLE, 1, 24, "chunk_bits is not 8, 16, 32 or 64"),
+    "W is 0": (EXAMPLE, 1, 0, "chunk_bits is not 8, 16, 32 or 64"),
+    "sf": (EXAMPLE, 2, 2, "sign bits is 2, want 0 to 1"),
+    "E is 0": (EXAMPLE, 3, 0, "head bits is 0, want 1 to 31"),
+    "E": (EXAMPLE, 3, 32, "head bits is 32, want 1 to 31"),
+    "z": (EXAMPLE, 4, 24, "zero bits is 24, want 0 to 23"),
+    "levels of D": (EXAMPLE, 5, 1, "bitmap levels is 1, want 0 to 0"),
+    "no levels of S": (SPARSE, 5, 0, "bitmap levels is 0, want 1 to 3"),
+    "levels of S": (SPARSE, 5, 4, "bitmap levels is 4, want 1 to 3"),
+    "no class": (EXAMPLE, 6, 0, "classes is 0, want 1 to 4"),
+    "classes": (EXAMPLE, 6, 5, "classes is 5, want 1 to 4"),
+    "classes of S": (SPARSE, 6, 2, "classes is 2, want 1 to 1"),
+    "byte 7": (EXAMPLE, 7, 1, "the last byte of the head is not 0"),
+    "k1": (EXAMPLE, 8, 4, "k1 of a class is 4, want 0 to 3"),
+    "g": (EXAMPLE, 9, 3, "g of a class with k1 = 1 is 3, want 0 to 2"),
+    "g where k1 is 0": (EXAMPLE, 31, 1, "g of a class with k1 = 0 is 1, want 0 to 0"),
+    "bit 7 of a symbol": (EXAMPLE, 10, 0x80, "a symbol has bits that are none of its own"),
+    "bit 5 of a symbol": (EXAMPLE, 20, 0x20, "a symbol has bits that are none of its own"),
+    "t where sf is 0": (WHOLE, 10, 0x40, "a symbol has bits that are none of its own"),
+    "unused symbol": (EXAMPLE, 21, 1, "a symbol that is not used is not 0"),
+    "unused class": (EXAMPLE, 52, 1, "a class that is not used is not 0"),
+    "last unused class": (EXAMPLE, 95, 1, "a class that is not used is not 0"),
+    "leaf": (EXAMPLE, LEAF_AT + 1, 1, "a leaf has more than the head bits"),
+    "unused leaf": (EXAMPLE, LEAF_AT + 4 * 31 + 3, 1, "a leaf has more than the head bits"),
+    "zero of D": (EXAMPLE, CLS_AT - 1, 1, "zero is not 0 in a block of kind D"),
+    "class of a position": (EXAMPLE, CLS_AT, 2, "a class that there is not"),
+    "bits 2 to 6 of a position": (EXAMPLE, CLS_AT + 7, 0xC1, "a class that there is not"),
+    "sgn where sf is 0": (WHOLE_SPARSE, CLS_AT, 0x80, "a sign where there are no sign bits"),
+    "base": (EXAMPLE, BASE_AT + 1, 1, "a base has more than the head bits"),
+    "last base": (EXAMPLE, BASE_AT + 31, 1, "a base has more than the head bits"),
+}
+
+
+@pytest.mark.parametrize("golden, at, byte, message", BROKEN.values(), ids=BROKEN.keys())
+def test_every_rule_of_the_block_is_checked_and_named(
+    golden: dict[str, Any], at: int, byte: int, message: str
+) -> None:
+    block = bytearray.fromhex(golden["block"])
+    block[at] = byte
+    with pytest.raises(ValueError, match=message):
+        ops.ibp2_codec(bytes(block), golden["V"] * golden["W"] // 8)
+
+
+def test_a_block_of_another_length_is_refused() -> None:
+    block = bytes.fromhex(EXAMPLE["block"])
+    for some in (b"", block[:7]):
+        with pytest.raises(ValueError, match="the block is shorter than its head"):
+            ops.ibp2_codec(some, 32)
+    for some in (block[:8], block[:-1], block + b"\0"):
+        with pytest.raises(ValueError, match=f"the block has {len(some)} bytes, want {len(block)}"):
+            ops.ibp2_codec(some, 32)
+
+
+def test_a_row_that_chunks_do_not_divide_is_refused() -> None:
+    with pytest.raises(ValueError, match="chunk_bits does not divide the row"):
+        ops.ibp2_codec(bytes.fromhex(EXAMPLE["block"]), 33)
