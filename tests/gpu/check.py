@@ -182,7 +182,7 @@ def build(library: Path, nanobind: Path, headers: Path | None) -> None:
     sources = [nanobind / "src" / "nb_combined.cpp", ROOT / "kernels" / "bindings.cpp"]
     sources += sorted((ROOT / "kernels" / "bindings").glob("*.cpp"))
     sources += sorted((ROOT / "kernels" / "cpu").glob("*.cpp"))
-    objects = [BUILD / f"{source.stem}.o" for source in sources]
+    objects = [BUILD / f"{source.parent.name}-{source.stem}.o" for source in sources]
 
     def compiled(source: Path, target: Path) -> None:
         # the bindings are many templates that run once per call: made small, they compile in half the time
