@@ -124,6 +124,11 @@ def test_integers_are_split_where_they_stop_being_noise() -> None:
     assert len(encode_rows(as_bytes(rows[:1]), params)[0]) == 12  # 8 * 10 bits and padding
 
 
+def test_integers_that_are_mostly_one_value_are_coded_whole() -> None:
+    rows = np.random.default_rng(3).choice(8, (500, 8), p=[0.02] * 5 + [0.86, 0.02, 0.02]).astype(np.uint32)
+    assert fit_dense(as_bytes(rows), Split(32, 0, 32)).head_bits == 32  # 1.5 bits a chunk; 3 bits of tail
+
+
 def test_kind_s_needs_more_than_3_percent_of_equal_chunks() -> None:
     rows = np.arange(1, 101, dtype=np.float32).reshape(10, 10)
     rows[0, :3] = 0
