@@ -84,6 +84,21 @@ def test_leaves_are_the_most_frequent_32_of_all_classes() -> None:
     assert bits[0, 0].tolist() == [3] * 6 + [5] * 7 + [8] * 3 + [raw_bits] * 17
 
 
+def test_class_without_positions_is_no_bargain() -> None:
+    counts = TopCounts.of(np.array([[5], [6]], np.uint64), 8)
+    none = np.zeros(1, np.uint64)
+    assert (
+        make_codebook(counts, Assignment(none, none, np.zeros(1, np.int64)), 2, BYTES).bits[1].min()
+        == 1 << 20
+    )
+
+
+def test_equal_counts_have_equal_entropy_in_any_order() -> None:
+    column = np.repeat(np.arange(40, dtype=np.uint64), np.random.default_rng(11).integers(1, 999, 40))
+    entropy = TopCounts.of(np.stack([column, 39 - column], axis=1), 8).entropy_bits()
+    assert entropy[0] == entropy[1] > 0
+
+
 def test_base_is_the_smallest_of_the_most_frequent_exponents_and_sgn_a_strict_majority() -> None:
     rows = np.array([[2.0, -1.0], [1.0, -1.0], [2.0, 1.0], [1.0, -1.0]], np.float32)
     assert [p[1:] for p in fit_dense(as_bytes(rows), FLOAT32).positions] == [(0, 127), (1, 127)]
