@@ -116,6 +116,7 @@ def test_stale_extension_is_built_again(check: ModuleType, tmp_path: Path):
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # every one of them
 def test_the_tests_on_a_gpu_pass_on_the_harness():
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "tests/gpu", "-p", "no:cacheprovider"],
@@ -129,6 +130,7 @@ def test_the_tests_on_a_gpu_pass_on_the_harness():
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # a whole build
 def test_extension_is_built_by_the_compiler_alone(check: ModuleType, tmp_path: Path):
     library = tmp_path / check.extension().name
     check.build(library, check.nanobind_folder(dict(os.environ)), None)

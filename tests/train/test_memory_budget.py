@@ -54,6 +54,7 @@ def test_a_run_goes_through_in_the_smallest_budget_that_is_named(tmp_path: Path,
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)  # a conversion and three runs
 def test_a_larger_run_goes_through_in_budgets_that_leave_it_more_and_more(tmp_path: Path) -> None:
     args = ["--dataset", "synthetic:300000", "--undirected", *QUICK]
     _, first = run_limited(tmp_path, "smallest", *args)
