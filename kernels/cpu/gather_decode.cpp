@@ -144,8 +144,8 @@ void wait_for_rows(Place* places, int64_t count) {
   for (int64_t k = 0; k < count; ++k) touch_row(places[k], touch);
 }
 
-// Serves ids [begin, end); those that are missing are written from missing_ids[begin] on. Three loops a
-// block, so that the cache misses of many rows overlap.
+// Serves ids [begin, end); those that are missing are written from missing_ids[begin] on. A block is looked
+// up, waited for, then decoded, so that the cache misses of many rows overlap.
 GatherCounts serve(const Call& call, int64_t begin, int64_t end) {
   GatherCounts counts;
   Target target(call);
