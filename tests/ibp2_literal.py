@@ -1,6 +1,6 @@
 """Row format version 2 once more, one bit after the other and in other words than the reference."""
 
-from gnn_ibp.ibp2_params import Code, Params
+from gnn_ibp.ibp2.params import Code, Params
 
 
 def encode_literally(row: bytes, params: Params) -> bytes:

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from gnn_ibp import reference
 from gnn_ibp.codec import IBPCodec, fit_sample_ids
-from gnn_ibp.ibp2_codebook import Assignment, Codebook, make_codebook
-from gnn_ibp.ibp2_counts import TopCounts
-from gnn_ibp.ibp2_fit import choose, fit, fit_dense, fit_sparse
-from gnn_ibp.ibp2_params import Params, Position
-from gnn_ibp.ibp2_reference import decode_rows, encode_rows, stored_sizes
-from gnn_ibp.ibp2_split import FLOATS, Split
+from gnn_ibp.ibp2.codebook import Assignment, Codebook, make_codebook
+from gnn_ibp.ibp2.counts import TopCounts
+from gnn_ibp.ibp2.fit import choose, fit, fit_dense, fit_sparse
+from gnn_ibp.ibp2.params import Params, Position
+from gnn_ibp.ibp2.reference import decode_rows, encode_rows, stored_sizes
+from gnn_ibp.ibp2.split import FLOATS, Split
 from gnn_ibp.reference import Masks
 from gnn_ibp.rows import Bytes
 

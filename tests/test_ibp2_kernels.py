@@ -18,9 +18,10 @@ from ibp2_cases import (
     special_floats,
 )
 
-from gnn_ibp import _kernels, ibp2_reference, ops
+from gnn_ibp import _kernels, ops
 from gnn_ibp.errors import FormatError
-from gnn_ibp.ibp2_params import Code, Params, Position
+from gnn_ibp.ibp2 import reference
+from gnn_ibp.ibp2.params import Code, Params, Position
 from gnn_ibp.ops import Source
 from gnn_ibp.rows import PAD_BYTES, Bytes, EncodedRows, RowIndex
 
@@ -119,7 +120,7 @@ def test_the_row_of_the_format_written_by_hand_has_its_bytes() -> None:
 
 def check_rows(codec: KernelCodec, rows: Bytes) -> EncodedRows:
     """The rows encoded; raises unless they are the reference's and come back."""
-    wanted = ibp2_reference.encode_rows(rows, codec.params)
+    wanted = reference.encode_rows(rows, codec.params)
     encoded = ops.encode_rows(codec, rows, align=8)
     assert rows_as_stored(encoded) == wanted
     assert ops.stored_sizes(codec, rows).tolist() == [len(row) for row in wanted]
@@ -150,13 +151,13 @@ def test_damaged_rows_are_refused_or_read_as_by_the_reference(seed: int, kind: s
     rng = np.random.default_rng(seed)
     params = random_params(rng, kind, int(rng.integers(1, 300)))
     codec = KernelCodec(params)
-    for row in ibp2_reference.encode_rows(rows_for(rng, params, 4), params):
+    for row in reference.encode_rows(rows_for(rng, params, 4), params):
         damaged = bytearray(row)
         for at in rng.integers(len(row), size=rng.integers(1, 4)) if row else ():
             damaged[at] = rng.integers(256)
         stored = bytes(damaged[: rng.integers(len(row) + 1)] if rng.random() < 0.3 else damaged)
         try:
-            wanted = ibp2_reference.decode_row(stored, params)
+            wanted = reference.decode_row(stored, params)
         except FormatError:
             assert is_refused(codec, stored)
         else:

@@ -9,7 +9,7 @@ import pytest
 from ibp2_cases import GOLDEN, GOLDEN_NAMES, golden_params, random_params
 
 from gnn_ibp.errors import FormatError
-from gnn_ibp.ibp2_params import Code, Params, Position
+from gnn_ibp.ibp2.params import Code, Params, Position
 
 DENSE, SPARSE = GOLDEN[0], GOLDEN[GOLDEN_NAMES.index("2s S f32 levels 3")]
 WHOLE = GOLDEN[GOLDEN_NAMES.index("2s int32 whole values")]

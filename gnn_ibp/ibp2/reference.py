@@ -7,7 +7,7 @@ kind S say by a bitmap which chunks differ from `zero`, and hold no others. A ro
 
 each part from a byte on. The low plane has the ⌊w/8⌋ lowest bytes of each tail, the high plane the w mod 8
 bits above them. The zeros make the size a multiple of max(4, S). A row that takes V * S bytes or more, or
-holds what cannot be coded, is stored raw. `ibp2_params`, `ibp2_bitmap` and `ibp2_codes` draw the parts. Slow,
+holds what cannot be coded, is stored raw. `params`, `bitmap` and `codes` draw the parts. Slow,
 and meant to be read.
 """
 
@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnn_ibp.errors import FormatError
-from gnn_ibp.ibp2_bitmap import Present, bitmap_sizes, read_bitmap, write_bitmap
-from gnn_ibp.ibp2_bits import (
+from gnn_ibp.ibp2.bitmap import Present, bitmap_sizes, read_bitmap, write_bitmap
+from gnn_ibp.ibp2.bits import (
     IntOrInts,
     Ints,
     Tops,
@@ -29,8 +29,8 @@ from gnn_ibp.ibp2_bits import (
     split_equal,
     to_bytes,
 )
-from gnn_ibp.ibp2_codes import Codes
-from gnn_ibp.ibp2_params import Params
+from gnn_ibp.ibp2.codes import Codes
+from gnn_ibp.ibp2.params import Params
 from gnn_ibp.reference import Bytes, Words, as_chunks
 
 BATCH_CHUNKS = 1 << 17

@@ -6,11 +6,11 @@ from typing import NamedTuple
 import numpy as np
 
 from gnn_ibp import reference
-from gnn_ibp.ibp2_classes import Classes, find_classes, one_class, one_class_bits
-from gnn_ibp.ibp2_counts import TopCounts
-from gnn_ibp.ibp2_params import NUM_LEAVES, Kind, Params, Position
-from gnn_ibp.ibp2_reference import stored_sizes
-from gnn_ibp.ibp2_split import Split
+from gnn_ibp.ibp2.classes import Classes, find_classes, one_class, one_class_bits
+from gnn_ibp.ibp2.counts import TopCounts
+from gnn_ibp.ibp2.params import NUM_LEAVES, Kind, Params, Position
+from gnn_ibp.ibp2.reference import stored_sizes
+from gnn_ibp.ibp2.split import Split
 from gnn_ibp.reference import Bytes, Masks, Words, as_chunks
 
 MIN_ZERO_BITS = 3

@@ -5,11 +5,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gnn_ibp.ibp2_bits import Ints
-from gnn_ibp.ibp2_codebook import Assignment, Codebook, make_codebook
-from gnn_ibp.ibp2_counts import TopCounts
-from gnn_ibp.ibp2_params import MAX_CLASSES
-from gnn_ibp.ibp2_split import Split
+from gnn_ibp.ibp2.bits import Ints
+from gnn_ibp.ibp2.codebook import Assignment, Codebook, make_codebook
+from gnn_ibp.ibp2.counts import TopCounts
+from gnn_ibp.ibp2.params import MAX_CLASSES
+from gnn_ibp.ibp2.split import Split
 
 MAX_ROUNDS = 16
 BASE_STEPS = (0, -1, 1)

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gnn_ibp.ibp2_bits import Ints, Tops
+from gnn_ibp.ibp2.bits import Ints, Tops
 from gnn_ibp.reference import Words
 
 

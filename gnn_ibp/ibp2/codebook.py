@@ -4,10 +4,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnn_ibp.ibp2_bits import Ints, Tops
-from gnn_ibp.ibp2_counts import TopCounts, totals
-from gnn_ibp.ibp2_params import NUM_LEAVES, Code, num_symbols
-from gnn_ibp.ibp2_split import Split
+from gnn_ibp.ibp2.bits import Ints, Tops
+from gnn_ibp.ibp2.counts import TopCounts, totals
+from gnn_ibp.ibp2.params import NUM_LEAVES, Code, num_symbols
+from gnn_ibp.ibp2.split import Split
 
 UNCODABLE_BITS = 1 << 20
 """The price of a chunk that its class cannot code, and that makes the row raw."""

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnn_ibp.errors import FormatError
-from gnn_ibp.ibp2_bits import Ints, num_bytes
+from gnn_ibp.ibp2.bits import Ints, num_bytes
 
 
 class Present(NamedTuple):

@@ -12,8 +12,8 @@ A symbol goes by its number in its code's list A, B, C; the number behind the la
 import numpy as np
 from numpy.typing import NDArray
 
-from gnn_ibp.ibp2_bits import Bits, FieldStream, Ints, Tops, join_equal, join_fields, split_fields, to_bytes
-from gnn_ibp.ibp2_params import Params
+from gnn_ibp.ibp2.bits import Bits, FieldStream, Ints, Tops, join_equal, join_fields, split_fields, to_bytes
+from gnn_ibp.ibp2.params import Params
 
 BLOCK = 256
 """Chunks whose fields behind level 1 stand together."""
