@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING
 from gnn_ibp.version import __version__
 
 if TYPE_CHECKING:
-    from gnn_ibp.codec import IBPCodec
+    from gnn_ibp.codec import fit_codec
     from gnn_ibp.dataset import Dataset
     from gnn_ibp.errors import FormatError, SettingsError
     from gnn_ibp.feature_store import FeatureStore
     from gnn_ibp.graph_store import GraphStore
     from gnn_ibp.hotset import presample
+    from gnn_ibp.ibp2_codec import IBP2Codec
+    from gnn_ibp.ibp_codec import IBPCodec
     from gnn_ibp.loader import Loader
     from gnn_ibp.minibatch import MiniBatch
 
@@ -20,11 +22,13 @@ __all__ = [
     "FeatureStore",
     "FormatError",
     "GraphStore",
+    "IBP2Codec",
     "IBPCodec",
     "Loader",
     "MiniBatch",
     "SettingsError",
     "__version__",
+    "fit_codec",
     "presample",
 ]
 
@@ -33,10 +37,12 @@ _MODULES = {
     "FeatureStore": "gnn_ibp.feature_store",
     "FormatError": "gnn_ibp.errors",
     "GraphStore": "gnn_ibp.graph_store",
-    "IBPCodec": "gnn_ibp.codec",
+    "IBP2Codec": "gnn_ibp.ibp2_codec",
+    "IBPCodec": "gnn_ibp.ibp_codec",
     "Loader": "gnn_ibp.loader",
     "MiniBatch": "gnn_ibp.minibatch",
     "SettingsError": "gnn_ibp.errors",
+    "fit_codec": "gnn_ibp.codec",
     "presample": "gnn_ibp.hotset",
 }
 

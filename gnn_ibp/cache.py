@@ -9,10 +9,10 @@ import torch
 from numpy.typing import ArrayLike
 
 from gnn_ibp import ops
-from gnn_ibp.codec import RowCodec
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.format import check_align
 from gnn_ibp.ops.device import DeviceSource
+from gnn_ibp.row_codec import RowCodec
 from gnn_ibp.rows import PAD_BYTES, Bytes, EncodedRows, RowIndex
 from gnn_ibp.slabs import HostSlab, fill
 from gnn_ibp.slots import Slots, index_bytes

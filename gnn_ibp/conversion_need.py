@@ -5,11 +5,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gnn_ibp.budget import format_bytes
-from gnn_ibp.codec import fit_sample_bytes
 from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
 from gnn_ibp.edge_sort_plan import NARROW_INDICES, NARROW_NODES, EdgeSortPlan
 from gnn_ibp.edge_stream import EdgeStream
 from gnn_ibp.errors import SettingsError
+from gnn_ibp.fit_sample import fit_sample_bytes
 
 ROWS_BYTES = 64 << 20
 """For blocks of rows and labels on their way, and what they are encoded into."""

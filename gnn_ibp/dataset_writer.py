@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnn_ibp.budget import free_memory
-from gnn_ibp.codec import IBPCodec
 from gnn_ibp.conversion_folder import ConversionFolder, refuse_existing
 from gnn_ibp.conversion_need import ConversionNeed
 from gnn_ibp.dataset_meta import EDGE, NAME, NODE, ArrayInfo, FeatureInfo, Meta, file_info
@@ -20,6 +19,7 @@ from gnn_ibp.disk_file import NewFile
 from gnn_ibp.feature_conversion import FeatureConversion
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.feature_writer import FeatureFileWriter
+from gnn_ibp.ibp_codec import IBPCodec
 from gnn_ibp.labels import checked_num_classes, label_blocks
 from gnn_ibp.npy import read_npy, write_npy_blocks
 from gnn_ibp.progress import Say

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gnn_ibp.codec import RowCodec
 from gnn_ibp.cuda import Cuda
 from gnn_ibp.ops.device import MAX_ROW_BYTES, DeviceSource, initial_counts, launch_gather_decode
+from gnn_ibp.row_codec import RowCodec
 
 
 def decodes(codec: RowCodec) -> bool:

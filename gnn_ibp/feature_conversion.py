@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from gnn_ibp.codec import IBPCodec, codec_from_params
+from gnn_ibp.codec import codec_from_params
 from gnn_ibp.column_stats import ColumnStats
 from gnn_ibp.dataset_meta import FeatureInfo
 from gnn_ibp.dataset_parts import ConversionSettings
@@ -14,6 +14,7 @@ from gnn_ibp.disk_file import DiskFile
 from gnn_ibp.feature_writer import FeatureFileWriter
 from gnn_ibp.format import read_header
 from gnn_ibp.futures import finish_oldest
+from gnn_ibp.ibp_codec import IBPCodec
 from gnn_ibp.journal import Journal
 from gnn_ibp.progress import progress
 from gnn_ibp.row_stream import Rows, RowStream

@@ -11,7 +11,6 @@ import torch
 from numpy.typing import NDArray
 
 from gnn_ibp import ops
-from gnn_ibp.codec import RowCodec
 from gnn_ibp.feature_parts import FeatureParts, GrowingParts, NewParts
 from gnn_ibp.format import (
     BLOCK_BYTES,
@@ -26,6 +25,7 @@ from gnn_ibp.format import (
     write_tail,
 )
 from gnn_ibp.row_bytes import as_row_bytes
+from gnn_ibp.row_codec import RowCodec
 from gnn_ibp.row_type import RowType
 from gnn_ibp.rows import GROUP, PAD_BYTES, Bytes
 

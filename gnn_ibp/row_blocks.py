@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnn_ibp import ops
-from gnn_ibp.codec import RowCodec
 from gnn_ibp.disk_file import DiskFile
 from gnn_ibp.errors import FormatError
 from gnn_ibp.format import ROWS_AT, Header, checksum, region_bytes
 from gnn_ibp.progress import progress as progress_bar
+from gnn_ibp.row_codec import RowCodec
 from gnn_ibp.rows import GROUP, PAD_BYTES, Bytes, EncodedRows, Ids, RowIndex
 
 

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gnn_ibp.codec import SAMPLE_BYTES, fit_sample_ids
+from gnn_ibp.fit_sample import SAMPLE_BYTES, fit_sample_ids
 from gnn_ibp.row_type import RowType
 
 Rows = NDArray[Any] | Tensor

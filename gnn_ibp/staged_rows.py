@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gnn_ibp.codec import RowCodec
 from gnn_ibp.device_decoder import DeviceDecoder
 from gnn_ibp.ops.device import COUNT_WORDS, SECTOR_BYTES, DeviceSource
+from gnn_ibp.row_codec import RowCodec
 from gnn_ibp.rows import GROUP, PAD_BYTES, EncodedRows, Ids, RowIndex
 from gnn_ibp.staging import BUFFER_BYTES, StagingBuffer
 

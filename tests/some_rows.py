@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from gnn_ibp.codec import IBPCodec
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.feature_writer import write_feature_file
+from gnn_ibp.ibp_codec import IBPCodec
 
 
 def numbered_rows(num_rows: int, num_columns: int = 20, seed: int = 0) -> NDArray[np.float32]:

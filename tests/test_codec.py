@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gnn_ibp import IBPCodec, ops, reference
-from gnn_ibp.codec import SAMPLE_BYTES, SAMPLE_ROWS, codec_from_params, fit_sample_ids
+from gnn_ibp.codec import codec_from_params
 from gnn_ibp.errors import FormatError
+from gnn_ibp.fit_sample import SAMPLE_BYTES, SAMPLE_ROWS, fit_sample_ids
 from gnn_ibp.reference import Masks
 from gnn_ibp.rows import PAD_BYTES
 
@@ -319,8 +320,8 @@ def test_codec_survives_pickling_and_its_file_header() -> None:
 def test_damaged_parameters_are_a_format_error() -> None:
     codec = IBPCodec([0xF0] * 8, [0x50] * 8, 8)
     params = codec.params
-    with pytest.raises(FormatError, match="version 2"):
-        codec_from_params(2, 8, params)
+    with pytest.raises(FormatError, match="version 3"):
+        codec_from_params(3, 8, params)
     for damaged in (params[:-1], b"", params + b"\0", b"\x09" + params[1:], params[:-1] + b"\x51"):
         with pytest.raises(FormatError, match="parameters"):
             codec_from_params(1, 8, damaged)

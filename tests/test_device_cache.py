@@ -12,12 +12,12 @@ from simt_cuda import SimtCuda
 from some_rows import numbered_file, numbered_rows, same_bits, unit_codec
 
 from gnn_ibp.cache import RowCache
-from gnn_ibp.codec import IBPCodec
 from gnn_ibp.device_cache import device_caches
 from gnn_ibp.errors import FormatError
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.feature_writer import write_feature_file
 from gnn_ibp.format import ROWS_AT
+from gnn_ibp.ibp_codec import IBPCodec
 from gnn_ibp.rows import GROUP, PAD_BYTES
 from gnn_ibp.tiers import TieredRows
 

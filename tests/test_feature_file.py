@@ -17,11 +17,11 @@ from hypothesis import strategies as st
 from some_rows import in_threads, numbered_file, numbered_rows, same_bits, unit_codec
 
 from gnn_ibp import feature_parts
-from gnn_ibp.codec import IBPCodec
 from gnn_ibp.errors import FormatError
 from gnn_ibp.feature_file import FeatureFile, index_bytes
 from gnn_ibp.feature_writer import FeatureFileWriter, write_feature_file
 from gnn_ibp.format import ROWS_AT
+from gnn_ibp.ibp_codec import IBPCodec
 from gnn_ibp.read_request import ReadRequest
 from gnn_ibp.row_type import DTYPES, RowType
 

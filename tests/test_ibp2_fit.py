@@ -8,13 +8,14 @@ import pytest
 from numpy.typing import NDArray
 
 from gnn_ibp import reference
-from gnn_ibp.codec import IBPCodec, fit_sample_ids
+from gnn_ibp.fit_sample import fit_sample_ids
 from gnn_ibp.ibp2.codebook import Assignment, Codebook, make_codebook
 from gnn_ibp.ibp2.counts import TopCounts
 from gnn_ibp.ibp2.fit import choose, fit, fit_dense, fit_sparse
 from gnn_ibp.ibp2.params import Params, Position
 from gnn_ibp.ibp2.reference import decode_rows, encode_rows, stored_sizes
 from gnn_ibp.ibp2.split import FLOATS, Split
+from gnn_ibp.ibp_codec import IBPCodec
 from gnn_ibp.reference import Masks
 from gnn_ibp.rows import Bytes
 

@@ -7,11 +7,11 @@ import pytest
 from some_rows import in_threads, numbered_file, same_bits, unit_codec
 
 from gnn_ibp import ops
-from gnn_ibp.codec import IBPCodec
 from gnn_ibp.errors import FormatError
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.feature_writer import write_feature_file
 from gnn_ibp.format import ROWS_AT
+from gnn_ibp.ibp_codec import IBPCodec
 from gnn_ibp.rows import PAD_BYTES, EncodedRows, RowIndex
 
 LAYOUTS = ["condensed", "in-place"]

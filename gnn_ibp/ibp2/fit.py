@@ -29,9 +29,14 @@ class Fitted(NamedTuple):
 
 def fit(rows: Bytes, split: Split) -> Fitted:
     """The parameters of version 2 that store `rows`, uint8 (N, row_bytes), in the fewest bytes."""
-    candidates = [fit_dense(rows, split), *fit_sparse(rows, split)]
-    fitted = [Fitted(params, int(stored_sizes(rows, params).sum())) for params in candidates]
+    fitted = (Fitted(params, int(stored_sizes(rows, params).sum())) for params in candidates(rows, split))
     return min(fitted, key=lambda one: one.num_bytes)
+
+
+def candidates(rows: Bytes, split: Split) -> Iterator[Params]:
+    """Those among which `fit` chooses, the preferred first: kind D, then S."""
+    yield fit_dense(rows, split)
+    yield from fit_sparse(rows, split)
 
 
 def choose(rows: Bytes, masks: Masks, version2: Fitted) -> Masks | Params:

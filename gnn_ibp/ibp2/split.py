@@ -1,5 +1,6 @@
 """How row format version 2 splits the chunks of a dtype into sign, exponent and the rest."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +14,12 @@ class Split(NamedTuple):
     chunk_bits: int
     sign_bits: int
     head_bits: int
+
+    @classmethod
+    def of(cls, dtype: str, itemsize: int) -> "Split":
+        """Of the dtype with this name, torch's or NumPy's; that of integers begins as whole numbers."""
+        chunk_bits = 8 * math.gcd(itemsize, 8)
+        return FLOATS.get(dtype, cls(chunk_bits, 0, chunk_bits))
 
     @property
     def top_bits(self) -> int:

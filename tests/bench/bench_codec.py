@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from timing import Row, Setting, compare, rounds, threads
 
 from gnn_ibp import IBPCodec, ops
-from gnn_ibp.codec import SAMPLE_ROWS
+from gnn_ibp.fit_sample import SAMPLE_ROWS
 from gnn_ibp.ops import Source
 
 Rows = NDArray[np.float32]

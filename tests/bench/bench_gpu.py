@@ -29,8 +29,8 @@ import torch
 from torch import Tensor
 
 from gnn_ibp import ops
-from gnn_ibp.codec import IBPCodec
 from gnn_ibp.cuda import Cuda
+from gnn_ibp.ibp_codec import IBPCodec
 from gnn_ibp.ops.device import DeviceSource, GatherCounts, initial_counts, launch_gather_decode
 from gnn_ibp.rows import EncodedRows
 

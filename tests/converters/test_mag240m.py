@@ -72,7 +72,7 @@ def test_streams_can_be_entered_anywhere(
             blocks = [np.asarray(block) for block in parts.features["x"].blocks(first)]
             assert max(map(len, blocks)) <= 4
             np.testing.assert_array_equal(np.concatenate(blocks), papers.features[first:])
-        monkeypatch.setattr("gnn_ibp.codec.SAMPLE_ROWS", 11)
+        monkeypatch.setattr("gnn_ibp.fit_sample.SAMPLE_ROWS", 11)
         sample = np.asarray(parts.features["x"].sample(seed=1))
         assert len(sample) == 11 and {row.tobytes() for row in sample} <= {
             r.tobytes() for r in papers.features

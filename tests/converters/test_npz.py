@@ -88,9 +88,9 @@ def test_rows_are_streamed_in_blocks_and_sampled_from_all_of_them(
         assert len(blocks) > 10 and max(block.nbytes for block in blocks) <= 100
         np.testing.assert_array_equal(np.concatenate(blocks), DENSE)
         np.testing.assert_array_equal(np.asarray(rows.sample(seed=0)), DENSE)
-        monkeypatch.setattr("gnn_ibp.codec.SAMPLE_ROWS", 7)
+        monkeypatch.setattr("gnn_ibp.fit_sample.SAMPLE_ROWS", 7)
         sample = np.asarray(rows.sample(seed=0))
-        monkeypatch.setattr("gnn_ibp.codec.SAMPLE_ROWS", 32768)
+        monkeypatch.setattr("gnn_ibp.fit_sample.SAMPLE_ROWS", 32768)
         assert len(sample) == 7
         assert {row.tobytes() for row in sample} <= {row.tobytes() for row in DENSE}
 

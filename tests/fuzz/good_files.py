@@ -8,9 +8,9 @@ import numpy as np
 import torch
 from file_parts import FileParts
 
-from gnn_ibp.codec import IBPCodec
 from gnn_ibp.feature_writer import write_feature_file
 from gnn_ibp.format import MAGIC, ROWS_AT, Header
+from gnn_ibp.ibp_codec import IBPCodec
 
 Region = tuple[int, int]
 

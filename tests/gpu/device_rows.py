@@ -9,10 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gnn_ibp.codec import IBPCodec
 from gnn_ibp.device_cache import device_caches
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.feature_writer import write_feature_file
+from gnn_ibp.ibp_codec import IBPCodec
 from gnn_ibp.tiers import TieredRows
 
 

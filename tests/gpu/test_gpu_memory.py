@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from gnn_ibp.budget import free_memory
-from gnn_ibp.codec import IBPCodec
+from gnn_ibp.ibp_codec import IBPCodec
 from gnn_ibp.ops.device import DeviceSource, GatherCounts, initial_counts, launch_gather_decode
 from gnn_ibp.rows import PAD_BYTES
 
