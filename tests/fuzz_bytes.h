@@ -34,4 +34,15 @@ class Padded {
   std::unique_ptr<uint8_t[]> bytes_;
 };
 
+// The body of main: a number of rounds, argv[1] or 1000, each of which draws from a seed of its own.
+template <typename Round>
+int run_rounds(int argc, char** argv, Round round) {
+  const int num_rounds = argc > 1 ? std::atoi(argv[1]) : 1000;
+  for (int i = 0; i < num_rounds; ++i) {
+    rng.seed(i);
+    round();
+  }
+  return 0;
+}
+
 }  // namespace gnn_ibp

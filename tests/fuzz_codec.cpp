@@ -2,8 +2,6 @@
 // AddressSanitizer and UBSan, which end the program at the first access outside of a row and its padding.
 #include <algorithm>
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <memory>
 #include <random>
@@ -131,11 +129,8 @@ void fuzz_gather() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int num_rounds = argc > 1 ? std::atoi(argv[1]) : 1000;
-  for (int i = 0; i < num_rounds; ++i) {
-    rng.seed(i);
+  return run_rounds(argc, argv, [] {
     fuzz_row();
     fuzz_gather();
-  }
-  return 0;
+  });
 }

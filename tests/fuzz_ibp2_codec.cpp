@@ -137,11 +137,8 @@ void fuzz_block() {
 }  // namespace
 
 int main(int argc, char** argv) {
-  const int num_rounds = argc > 1 ? std::atoi(argv[1]) : 1000;
-  for (int i = 0; i < num_rounds; ++i) {
-    rng.seed(i);
+  return run_rounds(argc, argv, [] {
     fuzz_row();
     fuzz_block();
-  }
-  return 0;
+  });
 }
