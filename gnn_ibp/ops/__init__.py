@@ -3,13 +3,14 @@
 from gnn_ibp.ops.csc import CscArrays, build_csc, count_ids, first_bad_node
 from gnn_ibp.ops.device import (
     COUNT_WORDS,
-    DeviceKernel,
     DeviceSource,
     GatherCounts,
-    ibp_kernel,
     initial_counts,
     launch_gather_decode,
 )
+from gnn_ibp.ops.device_ibp import ibp_kernel
+from gnn_ibp.ops.device_ibp2 import ibp2_kernel
+from gnn_ibp.ops.device_kernel import DeviceKernel
 from gnn_ibp.ops.edge_records import EdgeRecords
 from gnn_ibp.ops.encode import decode_all, encode_rows, ibp2_codec, ibp_codec, stored_sizes
 from gnn_ibp.ops.fit import fit_positions, fit_sweep, fit_threshold
@@ -75,6 +76,7 @@ __all__ = [
     "gather_decode",
     "hash_ids",
     "ibp2_codec",
+    "ibp2_kernel",
     "ibp_codec",
     "ibp_kernel",
     "ids_tensor",

@@ -13,6 +13,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gnn_ibp.ops.device_kernel import LANE_BYTES, DeviceKernel
 from gnn_ibp.rows import PAD_BYTES
 
 MAX_SOURCES = 2
@@ -26,22 +27,7 @@ SECTOR_BYTES = 32
 SLAB_ALIGN = 32
 """The address of the first row of a slab is a multiple of this many bytes."""
 
-_LANE_BYTES = 16  # of a decoded row, that a lane makes at once
 _MAX_TILE = 32  # ids that a warp takes at once
-
-
-@dataclass(frozen=True)
-class DeviceKernel:
-    """The kernel that decodes a codec's rows: function `kernel` of kernels/cuda/MODULE.cu.
-
-    table:      uint32, the codec's parameters as the kernel reads them, to be brought to the device.
-    head_bytes: what an encoded row begins with, and what tells its size.
-    """
-
-    module: str
-    kernel: str
-    table: NDArray[np.uint32]
-    head_bytes: int
 
 
 class DeviceCodec(Protocol):
@@ -156,37 +142,6 @@ def initial_counts() -> NDArray[np.int64]:
     return words
 
 
-def ibp_kernel(mask: NDArray[np.unsignedinteger], bitval: NDArray[np.unsignedinteger]) -> DeviceKernel | None:
-    """The kernel of an `IBPCodec`; None for 8-bit chunks, which no device kernel decodes."""
-    unit, row_bytes = mask.itemsize, mask.nbytes
-    if unit == 1:
-        return None
-    lanes = _lanes(row_bytes)
-    per_piece = lanes * _LANE_BYTES // unit
-    num_pieces = max(1, -(-len(mask) // per_piece))
-
-    def padded(words: NDArray[np.unsignedinteger]) -> NDArray[np.unsignedinteger]:
-        whole = np.zeros(num_pieces * per_piece, words.dtype)
-        whole[: len(words)] = words
-        return whole
-
-    keep = ~mask
-    saved = 8 * unit - _popcount(keep)
-    even = np.full(num_pieces, 0xFFFFFFFF, np.uint32)
-    for piece in range(num_pieces):
-        some = saved[piece * per_piece : (piece + 1) * per_piece]
-        if len(some) and (some == some[0]).all():
-            even[piece] = some[0]
-    words = mask.dtype.newbyteorder("<")
-    planes = [padded(plane).astype(words) for plane in (keep, bitval, *_moves(keep))]
-    parts = [*planes, padded(saved), even.astype("<u4")]
-    table = np.frombuffer(b"".join(part.tobytes() for part in parts), np.uint32)
-    shape = "long" if row_bytes > 32 * _LANE_BYTES else f"x{32 // lanes}"
-    module = f"gather_decode_w{8 * unit}"
-    head_bytes = -(-len(mask) // (8 * unit)) * unit
-    return DeviceKernel(module, f"{module}_{shape}", table, head_bytes)
-
-
 def launch_gather_decode(
     cuda: Launcher,
     codec: DeviceCodec,
@@ -214,6 +169,8 @@ def launch_gather_decode(
     device_kernel = codec.device_kernel
     if device_kernel is None:
         raise ValueError("rows in chunks of 8 bits are not decoded on a device")
+    if not device_kernel.in_place and any(source and source.bases is None for source in sources):
+        raise ValueError(f"{device_kernel.kernel} decodes no rows in place: they do not tell their size")
     n = ids.numel()
     integers = {"ids": ids, "at": at, "missing_ids": missing_ids, "missing_at": missing_at, "counts": counts}
     for name, tensor in integers.items():
@@ -223,7 +180,7 @@ def launch_gather_decode(
     if n == 0:
         return
     row_bytes, num_out = codec.row_bytes, out.shape[0]
-    blocks = _blocks(n, cuda.num_processors, row_bytes, codec.unit)
+    blocks = _blocks(n, cuda.num_processors, device_kernel)
     given = [*sources, None, None][:MAX_SOURCES]
     arguments = [
         *(table, np.uint32(row_bytes), np.uint32(device_kernel.head_bytes), np.uint32(blocks.tile)),
@@ -235,7 +192,7 @@ def launch_gather_decode(
             for argument in (source.arguments(codec.unit) if source else _NO_SOURCE)
         ),
     ]
-    cuda.launch(device_kernel.module, device_kernel.kernel, blocks.num, 32 * blocks.warps, arguments)
+    cuda.launch(device_kernel.module, device_kernel.kernel, blocks.num, 32 * device_kernel.warps, arguments)
 
 
 def _check(codec: DeviceCodec, n: int, num_sources: int, out: Tensor, at: Tensor | None) -> None:
@@ -253,56 +210,23 @@ def _check(codec: DeviceCodec, n: int, num_sources: int, out: Tensor, at: Tensor
         raise ValueError(f"at has {at.numel()} entries, there are {n} ids")
 
 
-def _lanes(row_bytes: int) -> int:
-    """Lanes of a warp that make a row together."""
-    return next((lanes for lanes in (8, 16) if row_bytes <= lanes * _LANE_BYTES), 32)
-
-
 class _Blocks(NamedTuple):
-    """How a launch is spread: blocks, warps in each, ids that a warp takes at once."""
+    """How a launch is spread: how many blocks, and how many ids each of their warps takes at once."""
 
     num: int
-    warps: int
     tile: int
 
 
-def _blocks(n: int, num_processors: int, row_bytes: int, unit: int) -> _Blocks:
+def _blocks(n: int, num_processors: int, kernel: DeviceKernel) -> _Blocks:
     """At most as many blocks as run at once; all warps take about as many ids, in as few tiles as can be."""
-    lanes = _lanes(row_bytes)
-    is_long = row_bytes > lanes * _LANE_BYTES
-    warps, per_processor = (4, 5) if is_long else (8, 2 if unit == 8 else 3)  # as their registers allow
-    at_once = num_processors * per_processor * warps
+    at_once = num_processors * kernel.blocks_per_processor * kernel.warps
     rounds = -(-n // (at_once * _MAX_TILE))
-    rows_at_once = 32 // lanes
-    tile = -(-n // (at_once * rounds * rows_at_once)) * rows_at_once
-    return _Blocks(min(-(-n // (tile * warps)), num_processors * per_processor), warps, tile)
+    tile = -(-n // (at_once * rounds * kernel.rows_at_once)) * kernel.rows_at_once
+    most = num_processors * kernel.blocks_per_processor
+    return _Blocks(min(-(-n // (tile * kernel.warps)), most), tile)
 
 
 def _store_bytes(out: Tensor) -> int:
     """The largest power of two, up to a lane's bytes, that divides the address of every row of `out`."""
-    bits = out.data_ptr() | out.shape[1] | _LANE_BYTES
+    bits = out.data_ptr() | out.shape[1] | LANE_BYTES
     return bits & -bits
-
-
-def _popcount(words: NDArray[np.unsignedinteger]) -> NDArray[np.uint8]:
-    ones = np.unpackbits(words.view(np.uint8)).reshape(len(words), 8 * words.itemsize)
-    counts: NDArray[np.uint8] = ones.sum(axis=1, dtype=np.uint8)
-    return counts
-
-
-def _moves(keep: NDArray[np.unsignedinteger]) -> list[NDArray[np.unsignedinteger]]:
-    """What `split_moves` of kernels/ibp_row.h makes of each of `keep`: an array per step."""
-    width, one = 8 * keep.itemsize, keep.dtype.type(1)
-    num_steps = width.bit_length() - 1
-    moves = [np.zeros_like(keep) for _ in range(num_steps)]
-    rank = np.zeros_like(keep)
-    for p in range(width):
-        kept = keep >> keep.dtype.type(p) & one
-        down = kept * (keep.dtype.type(p) - rank)
-        place = np.full_like(keep, p)
-        for step in range(num_steps):
-            moving = down >> keep.dtype.type(step) & one
-            moves[step] |= moving << place
-            place -= moving << keep.dtype.type(step)
-        rank += kept
-    return moves

@@ -3,14 +3,13 @@
 //
 // gather_decode_wW_xN: rows in W-bit chunks, N of them side by side in a warp (up to 128, 256, 512 bytes), by
 // blocks of 256 threads. gather_decode_wW_long: longer rows, 128 threads. Any number of blocks.
+// gather_ibp2_wW_…: the same for rows of format version 2.
 //
 // Parameters are pointers and numbers, no structures. Of the two sources, `a` is asked first; null pointers
 // where there is none. gnn_ibp.ops.device launches the kernels, and tells what the parameters mean.
 #pragma once
 
-#include "cuda/gather_long.cuh"
-#include "cuda/gather_short.cuh"
-#include "cuda/ibp_decode.cuh"
+#include "cuda/row_tile.cuh"
 
 #define GATHER_SOURCE_PARAMETERS(s)                                                         \
   const uint8_t *s##_slab, const uint8_t *s##_bitmask, const uint64_t *s##_bases,           \
@@ -29,8 +28,10 @@
         s##_align                                                                                          \
   }
 
-#define GATHER_ROWS(Rows, W, LANES)                                                                          \
-  const RowShape shape = {row_bytes, head_bytes, W / 8};                                                     \
-  const Ibp<W, LANES> codec(table, shape);                                                                   \
+// Rows: how they come, ShortRows for example; then the row format, a type.
+#define GATHER_ROWS(Rows, ...)                                                                               \
+  typedef __VA_ARGS__ Codec;                                                                                 \
+  const RowShape shape = {row_bytes, head_bytes, Codec::kUnit};                                              \
+  const Codec codec(table, shape);                                                                           \
   const Request request = {ids, num_ids, num_rows, at, num_out, tile_rows, missing_ids, missing_at, counts}; \
-  Rows<Ibp<W, LANES>>(codec, shape, out, store_bytes).run(request, GATHER_SOURCE(a), GATHER_SOURCE(b))
+  Rows<Codec>(codec, shape, out, store_bytes).run(request, GATHER_SOURCE(a), GATHER_SOURCE(b))

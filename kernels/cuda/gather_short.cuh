@@ -14,6 +14,7 @@
 #include "cuda/row_stage.cuh"
 #include "cuda/row_store.cuh"
 #include "cuda/row_tile.cuh"
+#include "cuda/stored_row.cuh"
 
 namespace gnn_ibp {
 
@@ -71,18 +72,22 @@ class ShortRows {
     uint32_t now = first_slot_, next = now + kTeams * kSlotUnits, last = next + kTeams * kSlotUnits;
     open(0, now);
     open(1, next);
-    if (in_place) {
-      cp_async_wait<1>();
-      __syncwarp();
-      extend(0, now);
+    if constexpr (Codec::kInPlace) {
+      if (in_place) {
+        cp_async_wait<1>();
+        __syncwarp();
+        extend(0, now);
+      }
     }
 #pragma unroll 1
     for (unsigned r = 0; r < num_steps; ++r) {
       open(r + 2, last);
-      if (in_place) {
-        cp_async_wait<2>();
-        __syncwarp();
-        extend(r + 1, next);
+      if constexpr (Codec::kInPlace) {
+        if (in_place) {
+          cp_async_wait<2>();
+          __syncwarp();
+          extend(r + 1, next);
+        }
       }
       cp_async_wait<2>();
       __syncwarp();
@@ -134,20 +139,12 @@ class ShortRows {
   __device__ __forceinline__ void decode(unsigned r, uint32_t slot) const {
     const bool stores = kTeams == 1 || present(r);
     Place& p = stores ? place(r) : places_[0];
-    const uint32_t skip = p.skip, encoded = p.flags & kEncoded, head = encoded ? shape_.head_bytes : 0;
-    const uint8_t* row = bytes_at(slot, skip);
-    const uint32_t bits = Codec::bits(part_, row, lane_) & (0 - encoded);  // kEncoded is 1
-    const typename Codec::Take take = Codec::take(part_, bits, lane_);
-    const uint32_t* words = reinterpret_cast<const uint32_t*>(units_);
-    const uint32_t at = 8 * (slot * kUnitBytes + skip + head) + 128 * lane_;
-    const uint4 value = Codec::make(part_, take, [&](uint32_t k) { return words[k]; }, at);
+    const StoredRow row = {reinterpret_cast<const uint32_t*>(units_), slot * kUnitBytes + p.skip, p.size,
+                           (p.flags & kEncoded) != 0};
+    const MadeRow made = codec_.make(part_, row, lane_);
     if (!stores) return;
-    store_lane(out_ + p.out_at + lane_ * kUnitBytes, value, count_, store_step_);
-    if (encoded) {
-      const auto last_head = Codec::stored_word(row + head - Codec::kUnit);
-      const auto last = Codec::stored_word(row + p.size - Codec::kUnit);
-      if (!codec_.well_formed(p.size, take.total, last_head, last) && lane_ == 0) p.damaged = 1;
-    }
+    store_lane(out_ + p.out_at + lane_ * kUnitBytes, made.value, count_, store_step_);
+    if (!made.well && lane_ == 0) p.damaged = 1;
   }
 
   __device__ __forceinline__ const uint8_t* bytes_at(uint32_t slot, uint32_t skip) const {

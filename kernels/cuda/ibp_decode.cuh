@@ -17,6 +17,7 @@
 #pragma once
 
 #include "cuda/row_source.cuh"
+#include "cuda/stored_row.cuh"
 #include "cuda/warp.cuh"
 #include "ibp_row.h"
 
@@ -44,6 +45,7 @@ class Ibp {
   static constexpr unsigned kLanes = LANES;
   static constexpr unsigned kPieceBytes = 16 * LANES;
   static constexpr unsigned kUnit = W / 8;
+  static constexpr bool kInPlace = true;        // rows tell their size
   static constexpr unsigned kChunks = 128 / W;  // of a lane in a piece
   static constexpr unsigned kSteps = W == 16 ? 4 : W == 32 ? 5 : 6;
   static constexpr unsigned kPieceHeadBytes = kChunks * LANES / 8;
@@ -120,15 +122,8 @@ class Ibp {
     const uint32_t mine = sums_of_last(take) >> 24;
     uint32_t upto = 0;
     if (part.even != kUneven) {
-      const unsigned in_warp = threadIdx.x & 31;
-      const uint32_t below = ((1u << lane) - 1) << (in_warp - lane);
-      const uint32_t count = static_cast<uint32_t>(__popc(bits));
-#pragma unroll
-      for (unsigned b = 0; 1u << b <= kChunks; ++b) {
-        const uint32_t vote = __ballot_sync(kAllLanes, count >> b & 1);
-        upto += static_cast<uint32_t>(__popc(vote & below)) << b;
-      }
-      upto = upto * part.even + mine;
+      const Votes votes = count_votes<LANES, kChunks>(static_cast<uint32_t>(__popc(bits)), lane);
+      upto = votes.below * part.even + mine;
     } else {
       upto = mine;
 #pragma unroll
@@ -139,6 +134,18 @@ class Ibp {
     take.before = upto - mine;
     take.total = __shfl_sync(kAllLanes, upto, LANES - 1, LANES);
     return take;
+  }
+
+  // The lane's 16 bytes of a row that is staged whole.
+  __device__ __forceinline__ MadeRow make(const Part& part, const StoredRow& row, unsigned lane) const {
+    const uint8_t* bytes = reinterpret_cast<const uint8_t*>(row.words) + row.at;
+    const uint32_t head = row.encoded ? head_bytes_ : 0;
+    const Take took = take(part, row.encoded ? bits(part, bytes, lane) : 0, lane);
+    const uint32_t* words = row.words;
+    const uint4 value =
+        make(part, took, [&](uint32_t k) { return words[k]; }, 8 * (row.at + head) + 128 * lane);
+    return {value, !row.encoded || well_formed(row.size, took.total, stored_word(bytes + head - kUnit),
+                                               stored_word(bytes + row.size - kUnit))};
   }
 
   // The lane's 16 bytes. `word(k)`: the 32-bit word k as stored; `at`: the bit, in words as stored, at which

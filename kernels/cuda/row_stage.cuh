@@ -19,9 +19,9 @@ constexpr uint32_t kLineUnits = kLineBytes / kUnitBytes;
 
 __device__ __forceinline__ uint32_t unit_begin(uint32_t skip) { return skip / 32 * 2; }
 
-// Behind the sector of byte `bytes - 1` of the row.
+// Behind the sector of byte `bytes - 1` of the row; of no bytes, where they begin.
 __device__ __forceinline__ uint32_t unit_end(uint32_t skip, uint32_t bytes) {
-  return (skip + bytes + 31) / 32 * 2;
+  return bytes ? (skip + bytes + 31) / 32 * 2 : unit_begin(skip);
 }
 
 // Copies units [begin, end) to stage[unit & mask]; LANES lanes take part, this one being `lane` of them.

@@ -96,7 +96,7 @@ class Served {
         lower_to(request.counts + kDamagedAt, first + place.lane);
       } else {
         hit = 1, size = place.size;
-        sectors = size ? (unit_end(place.skip, size) - unit_begin(place.skip)) * kUnitBytes : 0;
+        sectors = (unit_end(place.skip, size) - unit_begin(place.skip)) * kUnitBytes;
       }
       from_host = (place.flags & kFromHost) != 0;
     }

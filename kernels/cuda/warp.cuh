@@ -23,4 +23,25 @@ __device__ __forceinline__ uint32_t add_from_below(uint32_t value, unsigned step
 #endif
 }
 
+// Sums over lanes of a team of LANES: those below this one, and all.
+struct Votes {
+  uint32_t below, all;
+};
+
+// Counts up to MOST of each lane, by a ballot for each of their bits; `lane` is the lane's number in its
+// team.
+template <unsigned LANES, unsigned MOST>
+__device__ __forceinline__ Votes count_votes(uint32_t count, unsigned lane) {
+  const unsigned first = (threadIdx.x & 31) - lane;
+  const uint32_t team = kAllLanes >> (32 - LANES) << first, below = ((1u << lane) - 1) << first;
+  Votes votes = {0, 0};
+#pragma unroll
+  for (unsigned b = 0; 1u << b <= MOST; ++b) {
+    const uint32_t vote = __ballot_sync(kAllLanes, count >> b & 1);
+    votes.below += static_cast<uint32_t>(__popc(vote & below)) << b;
+    votes.all += static_cast<uint32_t>(__popc(vote & team)) << b;
+  }
+  return votes;
+}
+
 }  // namespace gnn_ibp

@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gnn_ibp import IBPCodec
+from gnn_ibp import IBPCodec, ops
 
 Rows = NDArray[np.uint8]
 Ids = NDArray[np.int64]
@@ -25,15 +26,23 @@ LONG_ROW_BYTES = (14812, 65536, 100004, 100008)
 TILES = (32, 1, 5, 8)
 
 
+class Codec(ops.KernelCodec, Protocol):
+    """What `ops` and a launch need of a row format."""
+
+    @property
+    def device_kernel(self) -> ops.DeviceKernel | None: ...
+
+
 @dataclass(frozen=True)
 class Case:
     """A request: rows ids[i] of the data set `rows` to out[at[i]].
 
     cache_ids: rows in the first source, condensed at `align` bytes. host: of HOSTS, or "nothing".
+    reads_once: whether no row is so long that some of it is read twice.
     """
 
     name: str
-    codec: IBPCodec
+    codec: Codec
     rows: Rows
     cache_ids: Ids
     host: str
@@ -43,6 +52,7 @@ class Case:
     num_out: int
     tile: int
     grid: int | None
+    reads_once: bool
 
 
 def cases(chunk_bits: int, row_bytes: tuple[int, ...] = ROW_BYTES) -> Iterator[Case]:
@@ -66,20 +76,28 @@ def make_case(chunk_bits: int, row_bytes: int, mask: str, kind: str, host: str, 
     rng = np.random.default_rng([seed, chunk_bits, row_bytes])
     num_rows = 70 if row_bytes <= 4096 else 9
     codec = make_codec(chunk_bits, row_bytes, mask, rng)
-    num_ids = 3 * num_rows // 2
-    at = rng.permutation(2 * num_ids)[:num_ids] if seed % 3 else None
+    name = f"{row_bytes} bytes of {chunk_bits}-bit chunks, mask {mask}, rows {kind}, host {host}"
+    reads_once = row_bytes <= 4096  # a head of more than 512 bytes is read twice
+    return request(name, codec, make_rows(codec, num_rows, kind, rng), host, seed, reads_once)
+
+
+def request(name: str, codec: Codec, rows: Rows, host: str, seed: int, reads_once: bool) -> Case:
+    """For rows of a data set; some lie in the cache."""
+    rng = np.random.default_rng([seed, len(rows)])
+    num_rows, num_ids = len(rows), 3 * len(rows) // 2
     return Case(
-        f"{row_bytes} bytes of {chunk_bits}-bit chunks, mask {mask}, rows {kind}, host {host}",
+        name,
         codec,
-        make_rows(codec, num_rows, kind, rng),
+        rows,
         rng.permutation(num_rows)[: num_rows // 3],
         host,
-        max(4, chunk_bits // 8) if seed % 2 else 16,
+        max(4, codec.unit) if seed % 2 else 16,
         rng.integers(0, num_rows, num_ids),
-        at,
+        rng.permutation(2 * num_ids)[:num_ids] if seed % 3 else None,
         2 * num_ids,
         TILES[seed % len(TILES)],
         1 + seed % 2 if seed % 5 else None,
+        reads_once,
     )
 
 

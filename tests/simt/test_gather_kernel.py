@@ -172,12 +172,14 @@ def test_many_ids_are_served_by_few_blocks() -> None:
 
 @pytest.mark.parametrize("row_bytes, unit", [(100, 4), (256, 2), (512, 4), (512, 8), (3072, 4)])
 def test_all_warps_that_run_at_once_get_about_as_many_ids(row_bytes: int, unit: int) -> None:
+    kernel = codec_and_rows(8 * unit, row_bytes, 1)[0].device_kernel
+    rows_at_once = {100: 4, 256: 2}.get(row_bytes, 1)
+    assert kernel and kernel.rows_at_once == rows_at_once
     for n in (1, 7, 100, 5000, 50_000, 110_000, 200_000, 1_000_000):
-        blocks = _blocks(n, 132, row_bytes, unit)
-        rows_at_once = {100: 4, 256: 2}.get(row_bytes, 1)
+        blocks = _blocks(n, 132, kernel)
         assert 1 <= blocks.tile <= 32 and blocks.tile % rows_at_once == 0
-        num_tiles, num_warps = -(-n // blocks.tile), blocks.num * blocks.warps
-        assert (blocks.num - 1) * blocks.warps < num_tiles  # no block has nothing to do
+        num_tiles, num_warps = -(-n // blocks.tile), blocks.num * kernel.warps
+        assert (blocks.num - 1) * kernel.warps < num_tiles  # no block has nothing to do
         most = -(-num_tiles // num_warps) * blocks.tile
         assert most <= max(rows_at_once, 1.2 * n / num_warps + 1)
         assert num_warps >= min(132 * 16, num_tiles)

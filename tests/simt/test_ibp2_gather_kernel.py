@@ -1,0 +1,102 @@
+"""The gather-decode kernels for row format version 2, run on the CPU: bit for bit, and an exact account."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from gather_check import ORDERS, check_case
+from gather_launch import TiledCuda, device_source, launch
+from ibp2_cases import GOLDEN, golden_params, rows_for
+from ibp2_gather_cases import LONG_ROW_BYTES, ROW_BYTES, Ibp2RowCodec, cases, make_case
+from ibp2_gather_check import GOLDEN_ROWS, check_golden_rows, check_ibp2_damage
+from kernel_launch import Options
+
+from gnn_ibp import ops
+
+KINDS = ("D", "S")
+WIDTHS = (16, 32, 64)
+NAMES = [golden["name"] for golden in GOLDEN_ROWS]
+
+
+@pytest.mark.parametrize("golden", GOLDEN_ROWS, ids=NAMES)
+def test_golden_rows_are_decoded_and_damaged_ones_found(golden: dict[str, Any]) -> None:
+    check_golden_rows(TiledCuda(), golden)
+
+
+@pytest.mark.parametrize("chunk_bits", WIDTHS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_under_strange_tables_come_from_the_first_source_that_has_them(
+    kind: str, chunk_bits: int
+) -> None:
+    cudas = [TiledCuda(options) for options in ORDERS]
+    for number, case in enumerate(cases(kind, chunk_bits, ROW_BYTES + LONG_ROW_BYTES)):
+        check_case(cudas[(number + number // 2) % 3], case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("options", ORDERS, ids=lambda options: options.order)
+@pytest.mark.parametrize("chunk_bits", WIDTHS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_under_strange_tables_come_in_every_order(kind: str, chunk_bits: int, options: Options) -> None:
+    cuda = TiledCuda(options)
+    for seed in range(3):
+        for case in cases(kind, chunk_bits, ROW_BYTES + LONG_ROW_BYTES, 100 * seed):
+            check_case(cuda, case)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_nothing_is_touched_out_of_bounds(kind: str) -> None:
+    cuda = TiledCuda(ORDERS[2], sanitizer="address")
+    for number, case in enumerate(cases(kind, 32)):
+        if number % 4 == 0:
+            check_case(cuda, case)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("sanitizer", ["address", "thread"])
+@pytest.mark.parametrize("chunk_bits", WIDTHS)
+@pytest.mark.parametrize("kind", KINDS)
+def test_no_lane_reads_what_another_may_still_write(kind: str, chunk_bits: int, sanitizer: str) -> None:
+    for number, case in enumerate(cases(kind, chunk_bits)):
+        check_case(TiledCuda(ORDERS[number % 3], sanitizer=sanitizer), case)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_damaged_rows_are_found_first_and_harm_no_other(kind: str) -> None:
+    check_ibp2_damage(TiledCuda(Options("random", seed=3, eager_copies=True)), kind)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kind", KINDS)
+def test_damaged_rows_are_never_read_beyond_the_slab(kind: str) -> None:
+    check_ibp2_damage(TiledCuda(ORDERS[1], sanitizer="address"), kind)
+
+
+@pytest.mark.parametrize(
+    "chunk_bits, row_bytes, offset", [(16, 512, 2), (16, 30, 2), (32, 512, 4), (32, 128, 8), (64, 256, 8)]
+)
+def test_output_that_begins_anywhere_is_written_exactly(chunk_bits: int, row_bytes: int, offset: int) -> None:
+    case = make_case("D", chunk_bits, row_bytes, "condensed", 4)
+    memory = np.full(len(case.rows) * row_bytes + 256, 0xCD, np.uint8)
+    start = -memory.ctypes.data % 256 + offset
+    end = start + case.rows.nbytes
+    out = torch.from_numpy(memory[start:end].reshape(case.rows.shape))
+    source = device_source(ops.encode_rows(case.codec, case.rows, 32))
+    launch(TiledCuda(), case.codec, np.arange(len(case.rows)), len(case.rows), [source], out=out)
+    assert np.array_equal(out.numpy(), case.rows)
+    assert (memory[:start] == 0xCD).all() and (memory[end:] == 0xCD).all()
+
+
+def test_8_bit_chunks_have_no_kernel() -> None:
+    (golden,) = (golden for golden in GOLDEN if golden["W"] == 8)
+    assert ops.ibp2_kernel(golden_params(golden)) is None
+
+
+def test_rows_in_place_are_refused() -> None:
+    codec = Ibp2RowCodec(golden_params(GOLDEN[0]))
+    rows = rows_for(np.random.default_rng(0), codec.params, 3)
+    source = replace(device_source(ops.encode_rows(codec, rows, 32)), bases=None, sizes=None)
+    with pytest.raises(ValueError, match="gather_ibp2_w32_x4 decodes no rows in place"):
+        launch(TiledCuda(), codec, [0], 3, [source])
