@@ -135,7 +135,10 @@ MUTANTS = [
     Mutant("words of a pair not swapped", _IBP, "word((k + 2) ^ 1)", "word(k + 2)"),
     Mutant("scan too short", _IBP, "step < LANES; step *= 2", "step < LANES / 2; step *= 2"),
     Mutant(
-        "lanes of other teams counted", _IBP, "((1u << lane) - 1) << (in_warp - lane)", "(1u << in_warp) - 1"
+        "lanes of other teams counted",
+        "cuda/warp.cuh",
+        "((1u << lane) - 1) << first",
+        "(1u << (first + lane)) - 1",
     ),
     Mutant("last move forgotten", _IBP, "step-- > 0;) {", "step-- > 1;) {"),
     Mutant("bits beyond the row count", _IBP, " & part.valid;", " & ((1u << kChunks) - 1);"),
