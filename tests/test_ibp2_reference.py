@@ -223,6 +223,25 @@ def test_row_with_what_no_code_has_is_stored_raw() -> None:
         assert (check_rows(other.view(np.uint8)[None], params) == [other.tobytes()]) == (bit < 3)
 
 
+def test_chunk_that_is_left_out_may_have_low_bits() -> None:
+    params = replace(float_params("f4", "S", 8), zero=0x3F800001, zero_bits=4)
+    rows = np.full((2, 8), params.zero, "<u4")
+    rows[1, 3] += 1
+    stored = check_rows(rows.view(np.uint8), params)
+    assert stored == [bytes(4), rows[1].tobytes()]  # B2 and padding; a coded chunk may not
+
+
+def test_row_that_encoding_does_not_shorten_is_stored_raw() -> None:
+    # 23 bits a chunk and no codes: 3, 6, 9 bytes take 4, 8, 12; 12 bytes take 12 of 16.
+    for num_chunks, stored_bytes in ((1, 4), (2, 8), (3, 12), (4, 12)):
+        code, position = Code(0, 0, b"\0"), Position(0, 0, 127)
+        params = Params("D", num_chunks, *(32, 1, 8, 0, 0), (code,), (0,) * 32, 0, (position,) * num_chunks)
+        row = np.linspace(1, 1.5, num_chunks, dtype="<f4").view(np.uint8)[None]
+        (stored,) = check_rows(row, params)
+        assert len(stored) == stored_bytes
+        assert (stored == row.tobytes()) == (num_chunks < 4)
+
+
 def test_rows_of_noise_are_stored_raw() -> None:
     rows = np.random.default_rng(5).integers(0, 256, (5, 4 * 257), np.uint8)
     for kind in "DS":
@@ -245,6 +264,29 @@ def test_damage_is_reported_with_its_row() -> None:
         decode_rows([stored[0], stored[1][:3], stored[2]], encoded, by_hand())
     with pytest.raises(FormatError, match=r"row 2: .* 32 of a raw row"):
         decode_rows(stored, np.array([True, True, False]), by_hand())
+
+
+@pytest.mark.parametrize("num_bytes", [0, 31, 33, 64])
+def test_raw_row_has_the_size_of_a_row(num_bytes: int) -> None:
+    with pytest.raises(FormatError, match=f"row 0: size {num_bytes}, want 32 of a raw row"):
+        decode_rows([bytes(num_bytes)], np.zeros(1, np.bool_), by_hand())
+
+
+def test_bitmask_says_which_rows_are_raw() -> None:
+    rows = np.array([[0.5] * 6 + [1.0, -1.5], [0.5] * 6 + [2.0, -1.5]], "<f4").view(np.uint8)
+    encoded, raw = encode_rows(rows, by_hand())
+    assert len(encoded) < len(raw) == 32
+    assert np.array_equal(decode_rows([raw, encoded], np.array([False, True]), by_hand()), rows[::-1])
+    with pytest.raises(FormatError, match="row 1: the size is 32"):
+        decode_rows([encoded, raw], np.ones(2, np.bool_), by_hand())
+
+
+def test_sizes_of_many_rows_are_those_of_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    params = float_params("f4", "S", 20)
+    rows = special_floats("f4", 20, zeros=0.7).view(np.uint8).reshape(8, -1)
+    for batch_chunks in (1, 60):
+        monkeypatch.setattr("gnn_ibp.ibp2.reference.BATCH_CHUNKS", batch_chunks)
+        check_rows(rows, params)
 
 
 def test_planes_must_not_reach_into_level_1() -> None:
