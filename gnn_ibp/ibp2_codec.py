@@ -83,10 +83,10 @@ class IBP2Codec(RowCodec):
         """What the CPU kernels take."""
         return ops.ibp2_codec(self.params, self.row_bytes)
 
-    @property
+    @cached_property
     def device_kernel(self) -> ops.DeviceKernel | None:
-        """What decodes its rows on a device: nothing yet, the CPU does."""
-        return None
+        """What decodes its rows on a device; None for 8-bit chunks."""
+        return ops.ibp2_kernel(self.tables)
 
     def describe(self) -> dict[str, object]:
         """Its parameters in words and numbers, for people."""

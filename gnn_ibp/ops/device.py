@@ -38,6 +38,8 @@ class DeviceCodec(Protocol):
     @property
     def unit(self) -> int: ...
     @property
+    def announces_size(self) -> bool: ...
+    @property
     def device_kernel(self) -> DeviceKernel | None: ...
 
 
@@ -169,8 +171,8 @@ def launch_gather_decode(
     device_kernel = codec.device_kernel
     if device_kernel is None:
         raise ValueError("rows in chunks of 8 bits are not decoded on a device")
-    if not device_kernel.in_place and any(source and source.bases is None for source in sources):
-        raise ValueError(f"{device_kernel.kernel} decodes no rows in place: they do not tell their size")
+    if not codec.announces_size and any(source and source.bases is None for source in sources):
+        raise ValueError("rows of this format cannot lie in place: they do not tell their size")
     n = ids.numel()
     integers = {"ids": ids, "at": at, "missing_ids": missing_ids, "missing_at": missing_at, "counts": counts}
     for name, tensor in integers.items():

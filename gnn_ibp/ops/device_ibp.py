@@ -30,10 +30,10 @@ def ibp_kernel(mask: NDArray[np.unsignedinteger], bitval: NDArray[np.unsignedint
     head_bytes = -(-len(mask) // (8 * unit)) * unit
     table = table_of(*planes, saved, even)
     if is_long:
-        return DeviceKernel(module, f"{module}_long", table, head_bytes, True, LONG_WARPS, 5)
+        return DeviceKernel(module, f"{module}_long", table, head_bytes, LONG_WARPS, 5)
     rows_at_once, blocks = 32 // lanes, 2 if unit == 8 else 3
     name = f"{module}_x{rows_at_once}"
-    return DeviceKernel(module, name, table, head_bytes, True, SHORT_WARPS, blocks, rows_at_once)
+    return DeviceKernel(module, name, table, head_bytes, SHORT_WARPS, blocks, rows_at_once)
 
 
 def _even(saved: NDArray[np.unsignedinteger], num_chunks: int, per_piece: int) -> NDArray[np.uint32]:

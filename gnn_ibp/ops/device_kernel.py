@@ -24,7 +24,6 @@ class DeviceKernel:
 
     table:        uint32, the codec's parameters as the kernel reads them, to be brought to the device.
     head_bytes:   what an encoded row begins with, and what tells its size; 0 where nothing does.
-    in_place:     whether it decodes encoded rows that have no index.
     warps:        in a block.
     blocks_per_processor: that run at once, as their registers and shared memory allow.
     rows_at_once: that a warp makes side by side.
@@ -34,7 +33,6 @@ class DeviceKernel:
     kernel: str
     table: NDArray[np.uint32]
     head_bytes: int
-    in_place: bool
     warps: int
     blocks_per_processor: int
     rows_at_once: int = 1

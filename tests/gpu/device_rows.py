@@ -12,18 +12,26 @@ from torch import Tensor
 from gnn_ibp.device_cache import device_caches
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.feature_writer import write_feature_file
+from gnn_ibp.ibp2_codec import IBP2Codec
 from gnn_ibp.ibp_codec import IBPCodec
+from gnn_ibp.row_codec import RowCodec
 from gnn_ibp.tiers import TieredRows
+
+LAYOUTS = ["condensed", "in-place"]
 
 
 @dataclass(frozen=True)
 class Kind:
-    """Rows of one dtype and length; `share` of the entries are not zero."""
+    """Rows of one dtype and length; `share` of the entries are not zero.
+
+    chunk_bits: of version 1; version 2 takes those of the dtype.
+    """
 
     dtype: torch.dtype
     num_columns: int
     chunk_bits: int
     share: float = 1.0
+    version: int = 1
 
     def rows(self, num_rows: int, seed: int = 0) -> Tensor:
         """(num_rows, num_columns) of any bits that make some rows encode, and every seventh stay raw."""
@@ -44,7 +52,12 @@ class Kind:
         return self.num_columns * self.dtype.itemsize
 
     def __str__(self) -> str:
-        return f"{str(self.dtype).removeprefix('torch.')}x{self.num_columns}w{self.chunk_bits}"
+        return f"{str(self.dtype).removeprefix('torch.')}x{self.num_columns}w{self.chunk_bits}v{self.version}"
+
+    @property
+    def layouts(self) -> list[str]:
+        """Those that rows of its version may have."""
+        return LAYOUTS if self.version == 1 else LAYOUTS[:1]
 
 
 KINDS = [
@@ -64,9 +77,23 @@ KINDS = [
     Kind(torch.int32, 50, 32),
     Kind(torch.uint8, 10, 16),
     Kind(torch.uint8, 7, 8),
+    Kind(torch.float32, 20, 32, version=2),
+    Kind(torch.float32, 128, 32, version=2),
+    Kind(torch.float32, 602, 32, version=2),
+    Kind(torch.float32, 1536, 32, version=2),
+    Kind(torch.float32, 1433, 32, share=0.02, version=2),
+    Kind(torch.float32, 4000, 32, share=0.4, version=2),
+    Kind(torch.bfloat16, 100, 16, version=2),
+    Kind(torch.bfloat16, 768, 16, version=2),
+    Kind(torch.float16, 300, 16, share=0.1, version=2),
+    Kind(torch.float64, 33, 64, version=2),
+    Kind(torch.float64, 300, 64, version=2),
+    Kind(torch.int32, 50, 32, version=2),
+    Kind(torch.uint8, 7, 8, version=2),
 ]
 
-LAYOUTS = ["condensed", "in-place"]
+FIT_ROWS = 2000
+"""Enough to fit version 2 on, whose fit is plain NumPy."""
 
 ALL = 1 << 30
 BUDGETS = {  # bytes of the device's cache, and of host rows
@@ -82,7 +109,10 @@ BUDGETS = {  # bytes of the device's cache, and of host rows
 def write(path: Path, kind: Kind, num_rows: int, layout: str = "condensed") -> tuple[FeatureFile, Tensor]:
     """A feature file of such rows, and these."""
     rows = kind.rows(num_rows)
-    codec = IBPCodec.fit(rows, chunk_bits=kind.chunk_bits)
+    if kind.version == 1:
+        codec: RowCodec = IBPCodec.fit(rows, chunk_bits=kind.chunk_bits)
+    else:
+        codec = IBP2Codec.fit(rows[:FIT_ROWS])
     write_feature_file(path, rows, codec, layout=layout)
     return FeatureFile(path), rows
 

@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
-from device_rows import KINDS, empty, same_bits, through, write
+from device_rows import KINDS, Kind, empty, same_bits, through, write
 
 from gnn_ibp.errors import FormatError
 
@@ -34,17 +35,18 @@ def test_bad_ids_are_the_same_index_error_on_either_side(
     assert same_bits(out, rows[[5, 0, 199]])
 
 
-def test_damaged_host_row_is_named_and_others_are_right(cuda: Any, tmp_path: Path):
-    file, rows = write(tmp_path / "x.ibp", KINDS[3], NUM_ROWS)
+@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind.num_columns in (128, 602, 1433)], ids=str)
+def test_damaged_host_row_is_named_and_others_are_right(cuda: Any, tmp_path: Path, kind: Kind):
+    file, rows = write(tmp_path / "x.ibp", kind, NUM_ROWS)
     reader = through(cuda, file, "host")
     host = reader.caches[1].device_source
     encoded = file.encoded(torch.arange(NUM_ROWS).numpy())
     damaged = int(encoded.nonzero()[0][3])
     out = empty(cuda, reader, 1)
     reader.read([damaged], out)
-    participation = rows.shape[1] // 8
-    stored = find(host.data, participation, file, damaged)
-    host.data[stored : stored + participation] = ~host.data[stored : stored + participation]
+    size = int(file.stored_sizes(np.array([damaged]))[0])
+    begin = find(host.data, size, file, damaged)
+    host.data[begin : begin + size] = 0xFF
     with pytest.raises(FormatError, match=str(damaged)):
         reader.read([0, damaged, 1], empty(cuda, reader, 3))
     out = empty(cuda, reader, 2)

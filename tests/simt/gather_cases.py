@@ -2,12 +2,12 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from gnn_ibp import IBPCodec, ops
+from gnn_ibp import IBPCodec
+from gnn_ibp.row_codec import RowCodec
 
 Rows = NDArray[np.uint8]
 Ids = NDArray[np.int64]
@@ -26,13 +26,6 @@ LONG_ROW_BYTES = (14812, 65536, 100004, 100008)
 TILES = (32, 1, 5, 8)
 
 
-class Codec(ops.KernelCodec, Protocol):
-    """What `ops` and a launch need of a row format."""
-
-    @property
-    def device_kernel(self) -> ops.DeviceKernel | None: ...
-
-
 @dataclass(frozen=True)
 class Case:
     """A request: rows ids[i] of the data set `rows` to out[at[i]].
@@ -42,7 +35,7 @@ class Case:
     """
 
     name: str
-    codec: Codec
+    codec: RowCodec
     rows: Rows
     cache_ids: Ids
     host: str
@@ -81,7 +74,7 @@ def make_case(chunk_bits: int, row_bytes: int, mask: str, kind: str, host: str, 
     return request(name, codec, make_rows(codec, num_rows, kind, rng), host, seed, reads_once)
 
 
-def request(name: str, codec: Codec, rows: Rows, host: str, seed: int, reads_once: bool) -> Case:
+def request(name: str, codec: RowCodec, rows: Rows, host: str, seed: int, reads_once: bool) -> Case:
     """For rows of a data set; some lie in the cache."""
     rng = np.random.default_rng([seed, len(rows)])
     num_rows, num_ids = len(rows), 3 * len(rows) // 2

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
-from gather_cases import Case, Codec, cases, make_codec, make_rows
+from gather_cases import Case, cases, make_codec, make_rows
 from gather_launch import GUARD, TiledCuda, device_source, launch, lazily_zeroed, on_device, starts
 from kernel_launch import Options
 from numpy.typing import NDArray
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from gnn_ibp import IBPCodec, ops
 from gnn_ibp.errors import FormatError
 from gnn_ibp.ops import DeviceSource, Source
+from gnn_ibp.row_codec import RowCodec
 from gnn_ibp.rows import PAD_BYTES, EncodedRows
 
 ORDERS = tuple(Options(order=order) for order in ("forward", "reverse", "random"))
@@ -267,7 +268,7 @@ def damaged_rows(rows: EncodedRows, rng: np.random.Generator) -> Iterator[Encode
         yield replace(rows, index=replace(index, bases=bases, sizes=sizes))
 
 
-def check_verdicts(cuda: TiledCuda, codec: Codec, rows: EncodedRows) -> None:
+def check_verdicts(cuda: TiledCuda, codec: RowCodec, rows: EncodedRows) -> None:
     """Every row that the CPU decodes comes out the same, every row that it refuses is refused."""
     expected = np.full((rows.num_rows, codec.row_bytes), GUARD, np.uint8)
     source, bad = Source(rows, None, codec), []

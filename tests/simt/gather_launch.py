@@ -5,12 +5,12 @@ from dataclasses import dataclass
 
 import numpy as np
 import torch
-from gather_cases import Codec
 from kernel_launch import Argument
 from numpy.typing import NDArray
 from simt_cuda import SimtCuda
 
 from gnn_ibp.ops import DeviceSource, GatherCounts, initial_counts, launch_gather_decode
+from gnn_ibp.row_codec import RowCodec
 from gnn_ibp.rows import PAD_BYTES, EncodedRows
 
 GUARD = 0xCD
@@ -49,7 +49,7 @@ class Launched:
 
 def launch(
     cuda: SimtCuda,
-    codec: Codec,
+    codec: RowCodec,
     ids: Sequence[int] | NDArray[np.int64],
     num_rows: int,
     sources: Sequence[DeviceSource | None],

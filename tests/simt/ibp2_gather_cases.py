@@ -1,14 +1,12 @@
 """Rows, codecs and requests of row format version 2 for the gather-decode kernels, made from a seed."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from gather_cases import Case, request
 from ibp2_cases import random_params, rows_for
 
-from gnn_ibp import _kernels, ops
+from gnn_ibp import IBP2Codec, ops
 from gnn_ibp.ibp2.params import Params
 
 ROW_BYTES = (2, 4, 6, 8, 12, 20, 64, 100, 124, 128, 132, 200, 256, 400, 512, 516, 520, 1024, 2408, 3072)
@@ -18,29 +16,6 @@ STAGED_BYTES = {"D": 4096, "S": 2048}
 
 HOSTS = ("condensed", "some")
 """What the second source holds: every row, without a slot table, or some of the rows."""
-
-
-@dataclass(frozen=True)
-class Ibp2RowCodec:
-    """What `ops` and a launch need of a codec."""
-
-    params: Params
-
-    @property
-    def row_bytes(self) -> int:
-        return self.params.row_bytes
-
-    @property
-    def unit(self) -> int:
-        return self.kernel.unit
-
-    @cached_property
-    def kernel(self) -> _kernels.RowCodec:
-        return ops.ibp2_codec(self.params.to_bytes(), self.row_bytes)
-
-    @cached_property
-    def device_kernel(self) -> ops.DeviceKernel | None:
-        return ops.ibp2_kernel(self.params)
 
 
 def cases(
@@ -61,7 +36,7 @@ def make_case(kind: str, chunk_bits: int, row_bytes: int, host: str, seed: int) 
     params = params_for(rng, kind, chunk_bits, row_bytes)
     rows = rows_for(rng, params, 70 if row_bytes <= 4096 else 9)
     name = f"{row_bytes} bytes of {chunk_bits}-bit chunks, kind {kind}, host {host}, seed {seed}"
-    codec = Ibp2RowCodec(params)
+    codec = IBP2Codec(params)
     reads_once = ops.stored_sizes(codec, rows).max() <= STAGED_BYTES[kind]
     return request(name, codec, rows, host, seed, reads_once)
 

@@ -7,10 +7,10 @@ import numpy as np
 from gather_check import ORDERS, check_case, check_verdicts, damaged_rows
 from gather_launch import TiledCuda, device_source, launch
 from ibp2_cases import GOLDEN, golden_params, rows_for
-from ibp2_gather_cases import Ibp2RowCodec, cases, params_for
+from ibp2_gather_cases import cases, params_for
 from kernel_launch import Options
 
-from gnn_ibp import ops
+from gnn_ibp import IBP2Codec, ops
 from gnn_ibp.rows import EncodedRows, RowIndex
 
 CHECKS: list[tuple[str | None, Options]] = [
@@ -45,7 +45,7 @@ def check_ibp2_gather(kernels: Path, sanitizer: str | None, options: Options) ->
 
 def check_golden_rows(cuda: TiledCuda, golden: dict[str, Any]) -> None:
     """Golden rows come out as they were, damaged ones are found, each among good ones."""
-    codec = Ibp2RowCodec(golden_params(golden))
+    codec = IBP2Codec(golden_params(golden))
     rows, stored = ([bytes.fromhex(row[name]) for row in golden["rows"]] for name in ("row", "stored"))
     encoded = [row["compressed"] for row in golden["rows"]]
     source = device_source(stored_as(codec, stored, encoded))
@@ -62,7 +62,7 @@ def check_golden_rows(cuda: TiledCuda, golden: dict[str, Any]) -> None:
         assert [row.tobytes() for row in got.out[:-1]] == rows
 
 
-def stored_as(codec: Ibp2RowCodec, stored: list[bytes], encoded: list[bool]) -> EncodedRows:
+def stored_as(codec: IBP2Codec, stored: list[bytes], encoded: list[bool]) -> EncodedRows:
     """Rows of these bytes, whatever they are, at 32 bytes."""
     index = RowIndex.from_sizes(np.array(list(map(len, stored))), codec.unit, 32, codec.row_bytes)
     slab = bytes(64) + b"".join(row.ljust(-(-len(row) // 32) * 32, b"\0") for row in stored) + bytes(64)
@@ -83,11 +83,11 @@ def check_ibp2_damage(cuda: TiledCuda, kind: str) -> None:
 
 def mostly_encoded(
     rng: np.random.Generator, kind: str, chunk_bits: int, row_bytes: int
-) -> tuple[Ibp2RowCodec, EncodedRows]:
+) -> tuple[EncodedRows]:
     """24 rows of which few are stored raw."""
     while True:
-        codec = Ibp2RowCodec(params_for(rng, kind, chunk_bits, row_bytes))
-        rows = ops.encode_rows(codec, rows_for(rng, codec.params, 24), 32)
+        codec = IBP2Codec(params_for(rng, kind, chunk_bits, row_bytes))
+        rows = ops.encode_rows(codec, rows_for(rng, codec.tables, 24), 32)
         if rows.encoded().mean() > 0.9:
             return codec, rows
 

@@ -9,11 +9,11 @@ import torch
 from gather_check import ORDERS, check_case
 from gather_launch import TiledCuda, device_source, launch
 from ibp2_cases import GOLDEN, golden_params, rows_for
-from ibp2_gather_cases import LONG_ROW_BYTES, ROW_BYTES, Ibp2RowCodec, cases, make_case
+from ibp2_gather_cases import LONG_ROW_BYTES, ROW_BYTES, cases, make_case
 from ibp2_gather_check import GOLDEN_ROWS, check_golden_rows, check_ibp2_damage
 from kernel_launch import Options
 
-from gnn_ibp import ops
+from gnn_ibp import IBP2Codec, ops
 
 KINDS = ("D", "S")
 WIDTHS = (16, 32, 64)
@@ -91,12 +91,12 @@ def test_output_that_begins_anywhere_is_written_exactly(chunk_bits: int, row_byt
 
 def test_8_bit_chunks_have_no_kernel() -> None:
     (golden,) = (golden for golden in GOLDEN if golden["W"] == 8)
-    assert ops.ibp2_kernel(golden_params(golden)) is None
+    assert IBP2Codec(golden_params(golden)).device_kernel is None
 
 
 def test_rows_in_place_are_refused() -> None:
-    codec = Ibp2RowCodec(golden_params(GOLDEN[0]))
-    rows = rows_for(np.random.default_rng(0), codec.params, 3)
+    codec = IBP2Codec(golden_params(GOLDEN[0]))
+    rows = rows_for(np.random.default_rng(0), codec.tables, 3)
     source = replace(device_source(ops.encode_rows(codec, rows, 32)), bases=None, sizes=None)
-    with pytest.raises(ValueError, match="gather_ibp2_w32_x4 decodes no rows in place"):
+    with pytest.raises(ValueError, match="rows of this format cannot lie in place"):
         launch(TiledCuda(), codec, [0], 3, [source])
