@@ -2,12 +2,13 @@
 
 from itertools import chain
 
-from gnn_ibp.errors import FormatError
+from gnn_ibp.errors import ForeignFileError
 from gnn_ibp.fit_sample import fit_sample
 from gnn_ibp.ibp2_codec import IBP2Codec, split_of
 from gnn_ibp.ibp_codec import IBPCodec
 from gnn_ibp.row_bytes import Array
 from gnn_ibp.row_codec import RowCodec, smallest
+from gnn_ibp.version import __version__
 
 CODECS: dict[int, type[RowCodec]] = {codec.version: codec for codec in (IBPCodec, IBP2Codec)}
 """By version of the row format."""
@@ -15,12 +16,22 @@ CODECS: dict[int, type[RowCodec]] = {codec.version: codec for codec in (IBPCodec
 
 def codec_from_params(version: int, row_bytes: int, params: bytes) -> RowCodec:
     """The codec of a file header. Raises FormatError for a version or parameters that are none."""
+    check_version(version)
+    return CODECS[version].from_params(row_bytes, params)
+
+
+def check_version(version: int, read_since: str = "") -> None:
+    """Raises ForeignFileError unless this program reads rows of this version.
+
+    read_since: the first gnn_ibp that does, where the file tells.
+    """
     if version not in CODECS:
         known = " and ".join(map(str, CODECS))
-        raise FormatError(
-            f"rows are in format version {version}, this program reads versions {known}; use a newer gnn_ibp"
+        newer = f"gnn_ibp {read_since} or a newer one" if read_since else "a newer gnn_ibp"
+        raise ForeignFileError(
+            f"rows are in format version {version}, this is gnn_ibp {__version__}, which reads "
+            f"{known}; use {newer}"
         )
-    return CODECS[version].from_params(row_bytes, params)
 
 
 def fit_codec(rows: Array, version: int | None = None, seed: int = 0) -> RowCodec:

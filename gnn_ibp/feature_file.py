@@ -13,7 +13,7 @@ from gnn_ibp import ops
 from gnn_ibp.codec import codec_from_params
 from gnn_ibp.disk_file import DiskFile
 from gnn_ibp.errors import FormatError
-from gnn_ibp.format import CONDENSED, ROWS_AT, Header, read_header, read_section
+from gnn_ibp.format import CONDENSED, IN_PLACE, ROWS_AT, Header, read_header, read_section
 from gnn_ibp.read_request import Out, ReadRequest
 from gnn_ibp.row_blocks import Damage, RowBlock, RowBlocks
 from gnn_ibp.rows import GROUP, Bytes, EncodedRows, Ids, RowIndex
@@ -68,6 +68,11 @@ class FeatureFile:
             self.codec = codec_from_params(header.codec, self.row_bytes, sections["params"].tobytes())
         except FormatError as error:
             raise FormatError(f"{self.path}: {error}") from error
+        if header.layout == IN_PLACE and not self.codec.announces_size:
+            raise FormatError(
+                f"{self.path} is damaged: its rows are said to be in place, those of format version "
+                f"{header.codec} never are"
+            )
         if self.codec.unit != header.unit:
             raise FormatError(f"{self.path}: unit is {header.unit}, the codec has {self.codec.unit}")
         self._bitmask = sections["bitmask"]

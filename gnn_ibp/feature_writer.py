@@ -50,7 +50,8 @@ class FeatureFileWriter:
     With `work`, a folder, it is written over several lives of the program: it stands under its name from the
     start, unfinished as a file without magic, and stays after an error; its index lies in `work` meanwhile.
     state: what `state` gave; rows go on behind those that were there then.
-    Raises ValueError for another layout, alignment, or a codec for rows of another length.
+    Raises ValueError for another layout, or one that the codec does not have, for another alignment, or a
+    codec for rows of another length.
     """
 
     def __init__(
@@ -67,6 +68,11 @@ class FeatureFileWriter:
     ) -> None:
         if layout not in LAYOUTS:
             raise ValueError(f"layout is {layout!r}, it must be one of {', '.join(LAYOUTS)}")
+        if layout == IN_PLACE and not codec.announces_size:
+            raise ValueError(
+                f"layout is {layout!r}, which needs rows that tell their size, those of format version "
+                f"{codec.version} do not; take {CONDENSED!r}, or a codec of version 1"
+            )
         if codec.row_bytes != row_type.row_bytes:
             raise ValueError(
                 f"the codec is for rows of {codec.row_bytes} bytes, {row_type.dtype} rows of shape "
@@ -167,7 +173,8 @@ class FeatureFileWriter:
             "bitmask": self._file.table("bitmask"),
             "params": [np.frombuffer(self._codec.params, np.uint8)],
         }
-        self._file.overwrite_start(write_tail(self._file.write, header, sections))
+        preamble = write_tail(self._file.write, header, sections, self._codec.read_since)
+        self._file.overwrite_start(preamble)
         self._file.commit()
 
     def _wait(self, data: Bytes) -> None:

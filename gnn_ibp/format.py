@@ -1,6 +1,7 @@
 """The bytes of a feature file: preamble, header, sections, checksums.
 
-    0        preamble, 4096 bytes: magic, version, where the header is, checksums of the header and of itself
+    0        preamble, 4096 bytes: magic, version, where the header is, its checksum, which gnn_ibp reads the
+             rows; its own checksum
     4096     rows, in one of the two layouts of rows.py, and at least 64 zero bytes
              bases     uint64 per 32 rows            (condensed only)
              blocks    uint64 per block of the rows: its checksum
@@ -23,6 +24,7 @@ import numpy as np
 import xxhash
 from numpy.typing import NDArray
 
+from gnn_ibp.codec import check_version
 from gnn_ibp.disk_file import DiskFile
 from gnn_ibp.errors import ForeignFileError, FormatError
 from gnn_ibp.row_type import RowType
@@ -41,7 +43,9 @@ MAX_ALIGN = 1 << 20
 CONDENSED, IN_PLACE = "condensed", "in-place"
 LAYOUTS = (CONDENSED, IN_PLACE)
 
-_PREAMBLE = struct.Struct("<8sIIQQQ")  # magic, version, rows_at, header at, header bytes, header checksum
+_PREAMBLE = struct.Struct("<8sIIQQQ24s")
+"""magic, version, rows_at, header at, header bytes, header checksum, the first gnn_ibp that reads the rows"""
+
 _FOREIGN = {
     b"\x93NUMPY": "a NumPy array (.npy); `gnn-ibp convert` makes a data set of arrays",
     b"PK\x03\x04": "a zip archive (.npz, or a tensor file of torch)",
@@ -176,9 +180,11 @@ def check_align(align: int, unit: int) -> None:
         )
 
 
-def pack_preamble(header_at: int, header: bytes) -> bytes:
-    """The first `ROWS_AT` bytes of a file."""
-    fields = _PREAMBLE.pack(MAGIC, VERSION, ROWS_AT, header_at, len(header), checksum(header))
+def pack_preamble(header_at: int, header: bytes, read_since: str = "") -> bytes:
+    """The first `ROWS_AT` bytes of a file. read_since: the first gnn_ibp that reads its rows."""
+    fields = _PREAMBLE.pack(
+        MAGIC, VERSION, ROWS_AT, header_at, len(header), checksum(header), read_since.encode()
+    )
     page = fields.ljust(ROWS_AT - 8, b"\0")
     return page + struct.pack("<Q", checksum(page))
 
@@ -195,7 +201,7 @@ def read_header(file: DiskFile) -> Header:
         )
     if checksum(start[:-8]) != struct.unpack("<Q", start[-8:])[0]:
         raise FormatError(f"{file.path} is damaged: its first {ROWS_AT} bytes have another checksum")
-    _, _, rows_at, at, num_bytes, expected = _PREAMBLE.unpack_from(start)
+    _, _, rows_at, at, num_bytes, expected, read_since = _PREAMBLE.unpack_from(start)
     if rows_at != ROWS_AT:
         raise FormatError(f"{file.path}: rows begin at {rows_at}, version {VERSION} has them at {ROWS_AT}")
     if at + num_bytes != file.size:
@@ -208,6 +214,10 @@ def read_header(file: DiskFile) -> Header:
         header = Header.from_json(text)
     except ValueError as error:
         raise FormatError(f"{file.path} has a bad header: {error}") from error
+    try:
+        check_version(header.codec, read_since.rstrip(b"\0").decode("ascii", "replace"))
+    except ForeignFileError as error:
+        raise ForeignFileError(f"{file.path}: {error}") from error
     last = header.sections[Header.SECTIONS[-1]]
     if last.at + last.num_bytes != at:
         raise FormatError(
@@ -279,7 +289,10 @@ class BlockSums:
 
 
 def write_tail(
-    write: Callable[[bytes | Bytes], None], header: Header, sections: dict[str, Iterable[NDArray[Any]]]
+    write: Callable[[bytes | Bytes], None],
+    header: Header,
+    sections: dict[str, Iterable[NDArray[Any]]],
+    read_since: str,
 ) -> bytes:
     """Writes the sections, given as pieces, and the header behind the rows; returns the preamble."""
     at = ROWS_AT + region_bytes(header.rows_bytes)
@@ -295,4 +308,4 @@ def write_tail(
         at += num_bytes
     text = Header(**vars(header) | {"sections": table}).to_json()
     write(text)
-    return pack_preamble(at, text)
+    return pack_preamble(at, text, read_since)

@@ -22,6 +22,7 @@ class IBP2Codec(RowCodec):
     """
 
     version = 2
+    read_since = "0.1.0"
     announces_size = False
 
     def __init__(self, tables: Params) -> None:

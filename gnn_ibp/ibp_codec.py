@@ -28,6 +28,7 @@ class IBPCodec(RowCodec):
     """
 
     version = 1
+    read_since = ""
     announces_size = True
 
     def __init__(self, mask: ArrayLike, bitval: ArrayLike, chunk_bits: int) -> None:

@@ -18,10 +18,12 @@ class RowCodec(ABC):
     """A row format with its parameters: all that files, caches and readers know of one. Immutable.
 
     version:        of the row format, as in file headers.
+    read_since:     the first gnn_ibp that reads it, as told to those that do not; "" of version 1.
     announces_size: whether an encoded row tells its size, which the in-place layout needs.
     """
 
     version: ClassVar[int]
+    read_since: ClassVar[str]
     announces_size: ClassVar[bool]
 
     @classmethod

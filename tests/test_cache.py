@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from some_rows import numbered_file, numbered_rows, same_bits, unit_codec
+from some_rows import STORED, numbered_file, numbered_rows, same_bits, unit_codec
 
 from gnn_ibp import ops
 from gnn_ibp.cache import RowCache
@@ -17,7 +17,6 @@ from gnn_ibp.format import ROWS_AT
 from gnn_ibp.ibp_codec import IBPCodec
 from gnn_ibp.rows import GROUP, PAD_BYTES, Bytes
 
-LAYOUTS = ["condensed", "in-place"]
 NUM_ROWS = 500
 
 
@@ -45,10 +44,10 @@ def bytes_needed(file: FeatureFile, hot: list[int]) -> int:
     return 4 * file.num_rows + slab + -(-len(hot) // 8) + 8 * -(-len(hot) // GROUP) + 2 * len(hot)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("stored", STORED)
 @pytest.mark.parametrize("num_hot", [1, 2, 31, 32, 33, 300, NUM_ROWS])
-def test_budget_of_exactly_some_rows_holds_these(tmp_path: Path, layout: str, num_hot: int) -> None:
-    file, rows = numbered_file(tmp_path / "x.ibp", NUM_ROWS, layout=layout)
+def test_budget_of_exactly_some_rows_holds_these(tmp_path: Path, stored: str, num_hot: int) -> None:
+    file, rows = numbered_file(tmp_path / "x.ibp", NUM_ROWS, stored=stored)
     hot = np.random.default_rng(4).permutation(NUM_ROWS)
     budget = bytes_needed(file, hot[:num_hot].tolist())
     cache = RowCache.fill(file, hot, budget)
@@ -60,9 +59,9 @@ def test_budget_of_exactly_some_rows_holds_these(tmp_path: Path, layout: str, nu
         assert held(smaller) == hot[: num_hot - 1].tolist()
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_no_budget_is_ever_exceeded(tmp_path: Path, layout: str) -> None:
-    file, _ = numbered_file(tmp_path / "x.ibp", NUM_ROWS, layout=layout)
+@pytest.mark.parametrize("stored", STORED)
+def test_no_budget_is_ever_exceeded(tmp_path: Path, stored: str) -> None:
+    file, _ = numbered_file(tmp_path / "x.ibp", NUM_ROWS, stored=stored)
     taken = 0
 
     def allocate(num_bytes: int) -> Bytes:
@@ -129,10 +128,10 @@ def test_bad_arguments_are_named(tmp_path: Path) -> None:
         RowCache.fill(file, [0], 10_000, align=10)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_damage_is_met_while_filling(tmp_path: Path, layout: str) -> None:
+@pytest.mark.parametrize("stored", STORED)
+def test_damage_is_met_while_filling(tmp_path: Path, stored: str) -> None:
     path = tmp_path / "x.ibp"
-    numbered_file(path, NUM_ROWS, layout=layout)
+    numbered_file(path, NUM_ROWS, stored=stored)
     data = bytearray(path.read_bytes())
     data[ROWS_AT + 4096 + 5] ^= 1
     path.write_bytes(data)

@@ -14,7 +14,18 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from some_rows import in_threads, numbered_file, numbered_rows, same_bits, unit_codec
+from some_rows import (
+    STORED,
+    byte_codec,
+    fitted_codec,
+    in_threads,
+    layout_of,
+    numbered_file,
+    numbered_rows,
+    same_bits,
+    unit_codec,
+    unit_codec2,
+)
 
 from gnn_ibp import feature_parts
 from gnn_ibp.errors import FormatError
@@ -24,8 +35,6 @@ from gnn_ibp.format import ROWS_AT
 from gnn_ibp.ibp_codec import IBPCodec
 from gnn_ibp.read_request import ReadRequest
 from gnn_ibp.row_type import DTYPES, RowType
-
-LAYOUTS = ["condensed", "in-place"]
 
 
 def all_rows(file: FeatureFile) -> torch.Tensor:
@@ -38,11 +47,11 @@ def bits(rows: torch.Tensor) -> bytes:
     return rows.contiguous().view(-1).view(torch.uint8).numpy().tobytes()
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("stored", STORED)
 @pytest.mark.parametrize("shape", [(), (5,), (3, 4), (2, 1, 2)], ids=str)
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_any_dtype_and_shape_comes_back_bit_for_bit(
-    tmp_path: Path, dtype: str, shape: tuple[int, ...], layout: str
+    tmp_path: Path, dtype: str, shape: tuple[int, ...], stored: str
 ) -> None:
     row_type = RowType(dtype, shape)
     rng = np.random.default_rng(1)
@@ -51,7 +60,8 @@ def test_any_dtype_and_shape_comes_back_bit_for_bit(
         data &= 1
     data[10:40] = data[10]
     rows = row_type.from_bytes(data)
-    write_feature_file(tmp_path / "x.ibp", rows, IBPCodec.fit(rows), layout=layout, block_bytes=256)
+    codec, layout = fitted_codec(rows, stored), layout_of(stored)
+    write_feature_file(tmp_path / "x.ibp", rows, codec, layout=layout, block_bytes=256)
     file = FeatureFile.open(tmp_path / "x.ibp")
     assert (file.dtype, file.row_shape, file.num_rows) == (dtype, shape, 70)
     assert file.torch_dtype == rows.dtype
@@ -60,12 +70,11 @@ def test_any_dtype_and_shape_comes_back_bit_for_bit(
     assert file.verify() == []
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("stored", STORED)
 @pytest.mark.parametrize("shape", [(0, 4), (0,), (9, 0), (0, 0), (40, 3, 0)], ids=str)
-def test_no_rows_and_no_columns_are_legal(tmp_path: Path, shape: tuple[int, ...], layout: str) -> None:
+def test_no_rows_and_no_columns_are_legal(tmp_path: Path, shape: tuple[int, ...], stored: str) -> None:
     rows = torch.zeros(shape)
-    codec = IBPCodec.raw(RowType.of(rows).row_bytes)
-    write_feature_file(tmp_path / "x.ibp", rows, codec, layout=layout)
+    write_feature_file(tmp_path / "x.ibp", rows, fitted_codec(rows, stored), layout=layout_of(stored))
     file = FeatureFile(tmp_path / "x.ibp")
     assert file.num_rows == shape[0]
     assert file.saved == 0.0
@@ -74,14 +83,14 @@ def test_no_rows_and_no_columns_are_legal(tmp_path: Path, shape: tuple[int, ...]
     assert sum(len(block) for block in file.decoded_blocks()) == shape[0]
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_long_rows_take_the_wide_index(tmp_path: Path, layout: str) -> None:
+@pytest.mark.parametrize("stored", STORED)
+def test_long_rows_take_the_wide_index(tmp_path: Path, stored: str) -> None:
     rows = np.random.default_rng(2).integers(0, 256, (3, 70_001), np.uint8)
     rows[1] = 7
-    codec = IBPCodec(np.full(70_001, 0xFF), np.full(70_001, 7), 8)
-    write_feature_file(tmp_path / "x.ibp", rows, codec, layout=layout, block_bytes=10_000)
+    codec, constant_bytes = byte_codec(70_001, 7, stored), 140 if stored == "version 2" else 8751
+    write_feature_file(tmp_path / "x.ibp", rows, codec, layout=layout_of(stored), block_bytes=10_000)
     file = FeatureFile(tmp_path / "x.ibp")
-    assert file.stored_sizes(np.array([2, 1, 0])).tolist() == [70_001, 8751, 70_001]
+    assert file.stored_sizes(np.array([2, 1, 0])).tolist() == [70_001, constant_bytes, 70_001]
     assert np.array_equal(all_rows(file).numpy(), rows)
     assert np.array_equal(torch.cat(list(file.decoded_blocks())).numpy(), rows)
     assert file.verify() == []
@@ -107,13 +116,13 @@ def test_condensed_saves_what_encoding_saves(tmp_path: Path) -> None:
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(ids=st.lists(st.integers(0, 499)), layout=st.sampled_from(LAYOUTS), seed=st.integers(0, 99))
+@given(ids=st.lists(st.integers(0, 499)), stored=st.sampled_from(STORED), seed=st.integers(0, 99))
 def test_any_ids_give_their_rows_wherever_they_go(
-    tmp_path: Path, ids: list[int], layout: str, seed: int
+    tmp_path: Path, ids: list[int], stored: str, seed: int
 ) -> None:
-    path = tmp_path / f"{layout}.ibp"
+    path = tmp_path / f"{stored}.ibp"
     file, rows = (
-        (FeatureFile(path), numbered_rows(500)) if path.exists() else numbered_file(path, layout=layout)
+        (FeatureFile(path), numbered_rows(500)) if path.exists() else numbered_file(path, stored=stored)
     )
     at = np.random.default_rng(seed).permutation(len(ids) + 3)[: len(ids)]
     out = np.full((len(ids) + 3, 20), 7, np.float32)
@@ -145,9 +154,9 @@ def test_large_reads_are_sorted_and_coalesced(tmp_path: Path) -> None:
     assert moved.physical_bytes % 4096 == 0
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_one_row_moves_its_page(tmp_path: Path, layout: str) -> None:
-    file, _ = numbered_file(tmp_path / "x.ibp", 500, layout=layout)
+@pytest.mark.parametrize("stored", STORED)
+def test_one_row_moves_its_page(tmp_path: Path, stored: str) -> None:
+    file, _ = numbered_file(tmp_path / "x.ibp", 500, stored=stored)
     out = np.empty((1, 80), np.uint8)
     moved = file.read_checked(ReadRequest(np.array([1]), out, None))
     assert moved.physical_bytes == 4096
@@ -230,13 +239,14 @@ def test_bad_places_are_refused_and_nothing_is_written(
 
 
 @pytest.mark.parametrize("sizes", [[500], [1] * 40, [31, 1, 33, 64, 0, 7], [0, 0, 5]], ids=str)
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_file_is_the_same_however_rows_come(tmp_path: Path, sizes: list[int], layout: str) -> None:
+@pytest.mark.parametrize("stored", STORED)
+def test_file_is_the_same_however_rows_come(tmp_path: Path, sizes: list[int], stored: str) -> None:
     rows = numbered_rows(sum(sizes))
-    write_feature_file(tmp_path / "whole.ibp", rows, unit_codec(), layout=layout)
+    codec, layout = unit_codec2() if stored == "version 2" else unit_codec(), layout_of(stored)
+    write_feature_file(tmp_path / "whole.ibp", rows, codec, layout=layout)
     blocks = np.split(rows, np.cumsum(sizes)[:-1])
     pieces = (torch.from_numpy(block) if k % 2 else block for k, block in enumerate(blocks))
-    write_feature_file(tmp_path / "pieces.ibp", pieces, unit_codec(), layout=layout)
+    write_feature_file(tmp_path / "pieces.ibp", pieces, codec, layout=layout)
     assert (tmp_path / "pieces.ibp").read_bytes() == (tmp_path / "whole.ibp").read_bytes()
 
 
@@ -405,9 +415,9 @@ def test_forked_child_reads_with_the_parents_file(tmp_path: Path) -> None:
     assert same_bits(all_rows(file).numpy(), rows)
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_many_threads_get_their_own_rows(tmp_path: Path, layout: str) -> None:
-    file, rows = numbered_file(tmp_path / "x.ibp", 3000, layout=layout)
+@pytest.mark.parametrize("stored", STORED)
+def test_many_threads_get_their_own_rows(tmp_path: Path, stored: str) -> None:
+    file, rows = numbered_file(tmp_path / "x.ibp", 3000, stored=stored)
     wrong: list[int] = []
 
     def work(seed: int) -> None:
@@ -423,10 +433,10 @@ def test_many_threads_get_their_own_rows(tmp_path: Path, layout: str) -> None:
     assert wrong == []
 
 
-@pytest.mark.parametrize("layout", LAYOUTS)
-def test_wanted_rows_come_without_reading_other_blocks(tmp_path: Path, layout: str) -> None:
+@pytest.mark.parametrize("stored", STORED)
+def test_wanted_rows_come_without_reading_other_blocks(tmp_path: Path, stored: str) -> None:
     path = tmp_path / "x.ibp"
-    file, _ = numbered_file(path, 2000, layout=layout)
+    file, _ = numbered_file(path, 2000, stored=stored)
     data = bytearray(path.read_bytes())
     for block in [0, 1, 2, *range(8, file.num_blocks)]:
         data[ROWS_AT + block * 4096] ^= 1

@@ -5,13 +5,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from file_parts import FileParts
 from make_bad_files import FOLDER, all_cases, forged
-from some_rows import numbered_file, same_bits
+from some_rows import STORED, numbered_file, numbered_rows, same_bits, unit_codec2
 
+from gnn_ibp.codec import CODECS
 from gnn_ibp.disk_file import DiskFile
-from gnn_ibp.errors import FormatError
+from gnn_ibp.errors import ForeignFileError, FormatError
 from gnn_ibp.feature_file import FeatureFile
+from gnn_ibp.feature_writer import write_feature_file
 from gnn_ibp.format import ROWS_AT, BlockSums, checksum
+from gnn_ibp.ibp_codec import IBPCodec
 from gnn_ibp.rows import Bytes
 
 CASES = all_cases()
@@ -53,11 +57,11 @@ def test_malformed_row_is_named_by_random_reads(tmp_path: Path) -> None:
             file.read([1], out)
 
 
-@pytest.mark.parametrize("layout", ["condensed", "in-place"])
-def test_no_changed_byte_crashes_or_changes_sequential_rows(tmp_path: Path, layout: str) -> None:
+@pytest.mark.parametrize("stored", STORED)
+def test_no_changed_byte_crashes_or_changes_sequential_rows(tmp_path: Path, stored: str) -> None:
     """Every byte of a small file in turn, and single bits of it, is changed."""
     path = tmp_path / "x.ibp"
-    file, rows = numbered_file(path, 40, layout=layout, block_bytes=512)
+    file, rows = numbered_file(path, 40, stored=stored, block_bytes=512)
     good = path.read_bytes()
     every = np.concatenate([np.arange(0, ROWS_AT, 97), np.arange(ROWS_AT, len(good), 7)])
     for at in every.tolist():
@@ -78,15 +82,54 @@ def test_no_changed_byte_crashes_or_changes_sequential_rows(tmp_path: Path, layo
             assert "x.ibp: block" in str(error)
 
 
-@pytest.mark.parametrize("layout", ["condensed", "in-place"])
-def test_every_cut_is_refused_with_both_lengths(tmp_path: Path, layout: str) -> None:
+@pytest.mark.parametrize("stored", STORED)
+def test_every_cut_is_refused_with_both_lengths(tmp_path: Path, stored: str) -> None:
     path = tmp_path / "x.ibp"
-    numbered_file(path, 40, layout=layout)
+    numbered_file(path, 40, stored=stored)
     good = path.read_bytes()
     for size in [1, 7, 11, 60, *range(4000, len(good), 61)]:
         path.write_bytes(good[:size])
         with pytest.raises(FormatError, match=f"{size} are there"):
             FeatureFile(path)
+
+
+def test_rows_of_versions_to_come_name_the_program_that_reads_them(tmp_path: Path) -> None:
+    class Version3(IBPCodec):
+        version = 3
+
+    for read_since, newer in (("9.1.0", "gnn_ibp 9.1.0 or a newer one"), ("", "a newer gnn_ibp")):
+        Version3.read_since = read_since
+        write_feature_file(tmp_path / "x.ibp", numbered_rows(40), Version3.raw(80))
+        with pytest.raises(ForeignFileError, match=rf"x\.ibp: .*version 3.* reads 1 and 2; use {newer}$"):
+            FeatureFile(tmp_path / "x.ibp")
+
+
+def test_a_program_of_version_1_is_told_which_one_reads_version_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "x.ibp"
+    write_feature_file(path, numbered_rows(40), unit_codec2())
+    monkeypatch.delitem(CODECS, 2)
+    with pytest.raises(ForeignFileError, match=r"version 2, .* reads 1; use gnn_ibp 0\.1\.0 or a newer"):
+        FeatureFile(path)
+
+
+def test_the_preamble_of_version_1_is_as_it_was(tmp_path: Path) -> None:
+    numbered_file(tmp_path / "x.ibp", 40)
+    numbered_file(tmp_path / "y.ibp", 40, "version 2")
+    start, start2 = (path.read_bytes()[40:4088] for path in (tmp_path / "x.ibp", tmp_path / "y.ibp"))
+    assert not any(start) and start2.rstrip(b"\0") == b"0.1.0"
+
+
+def test_rows_of_version_2_are_never_in_place(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"layout is 'in-place'.*version 2 do not; take 'condensed'"):
+        write_feature_file(tmp_path / "x.ibp", numbered_rows(40), unit_codec2(), layout="in-place")
+    numbered_file(tmp_path / "x.ibp", 40, "in-place")
+    parts = FileParts.of((tmp_path / "x.ibp").read_bytes())
+    parts.fields["codec"], parts.sections["params"] = 2, bytearray(unit_codec2().params)
+    (tmp_path / "x.ibp").write_bytes(parts.signed())
+    with pytest.raises(FormatError, match=r"x\.ibp is damaged: .*in place.* version 2 never are"):
+        FeatureFile(tmp_path / "x.ibp")
 
 
 def test_verify_names_block_and_rows(tmp_path: Path) -> None:

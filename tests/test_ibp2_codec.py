@@ -176,7 +176,7 @@ def test_what_is_between_signs_and_exponents_is_described() -> None:
 
 
 def test_versions_to_come_are_refused_with_what_to_do() -> None:
-    with pytest.raises(FormatError, match="version 3, this program reads versions 1 and 2; use a newer"):
+    with pytest.raises(FormatError, match=r"version 3, this is gnn_ibp .* reads 1 and 2; use a newer"):
         codec_from_params(3, 8, b"")
 
 

@@ -8,7 +8,7 @@ import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from some_rows import in_threads, numbered_file, same_bits
+from some_rows import STORED, in_threads, numbered_file, same_bits
 
 from gnn_ibp.cache import RowCache
 from gnn_ibp.errors import FormatError
@@ -29,9 +29,9 @@ KEYS = [
 ]
 
 
-def tiered(folder: Path, *hot: list[int], layout: str = "condensed") -> tuple[TieredRows, np.ndarray]:
+def tiered(folder: Path, *hot: list[int], stored: str = "condensed") -> tuple[TieredRows, np.ndarray]:
     """Rows behind one cache per list of hot ids."""
-    file, rows = numbered_file(folder / "x.ibp", NUM_ROWS, layout=layout)
+    file, rows = numbered_file(folder / "x.ibp", NUM_ROWS, stored=stored)
     return TieredRows([RowCache.fill(file, ids, 1 << 20) for ids in hot], file), rows
 
 
@@ -51,12 +51,12 @@ def check_sums(stats: Stats, num_lookups: int) -> None:
 @given(
     ids=st.lists(st.integers(0, NUM_ROWS - 1)),
     hot=st.lists(st.lists(st.integers(0, NUM_ROWS - 1), max_size=40), max_size=2),
-    layout=st.sampled_from(["condensed", "in-place"]),
+    stored=st.sampled_from(STORED),
 )
 def test_rows_do_not_depend_on_the_caches(
-    tmp_path: Path, ids: list[int], hot: list[list[int]], layout: str
+    tmp_path: Path, ids: list[int], hot: list[list[int]], stored: str
 ) -> None:
-    reader, rows = tiered(tmp_path, *hot, layout=layout)
+    reader, rows = tiered(tmp_path, *hot, stored=stored)
     out = np.zeros((len(ids), 20), np.float32)
     reader.read(ids, out)
     assert same_bits(out, rows[ids])
