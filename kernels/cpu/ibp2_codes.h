@@ -4,24 +4,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cpu/ibp2_bitmap.h"
 #include "cpu/ibp2_tables.h"
 #include "cpu/little_endian.h"
 #include "cpu/low_bits.h"
 
 namespace gnn_ibp {
-
-// For every byte: where its ones are, lowest first, a byte each; and how many.
-struct OnesOfByte {
-  uint64_t places[256];
-  uint8_t count[256];
-};
-inline constexpr OnesOfByte kOnesOfByte = [] {
-  OnesOfByte ones{};
-  for (unsigned byte = 0; byte < 256; ++byte)
-    for (uint64_t place = 0; place < 8; ++place)
-      if (byte >> place & 1) ones.places[byte] |= place << 8 * ones.count[byte]++;
-  return ones;
-}();
 
 // Bits of a row's stream of later fields.
 struct Ibp2Fields {

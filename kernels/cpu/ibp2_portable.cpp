@@ -7,6 +7,7 @@
 #include "cpu/ibp2_level.h"
 #include "cpu/ibp2_planes.h"
 #include "cpu/ibp2_row.h"
+#include "cpu/ibp2_sparse.h"
 #include "cpu/little_endian.h"
 
 namespace gnn_ibp {
@@ -31,6 +32,10 @@ struct Portable {
   static bool decode(const Tables& tables, const uint8_t* stored, size_t size, uint8_t* chunks) {
     Ibp2Row row;
     if (!row.find(tables, stored, size)) return false;
+    if (tables.is_alike) {
+      Ibp2Sparse<Word>::write_alike(tables, row, chunks);
+      return true;
+    }
     return with_low_bytes<Word>(tables.low_bytes, [&](auto low_bytes) {
       return tables.sparse ? decode_sparse<low_bytes()>(tables, row, chunks)
                            : decode_dense<low_bytes()>(tables, row, chunks);
@@ -52,17 +57,9 @@ struct Portable {
 
   template <unsigned LowBytes>
   static bool decode_sparse(const Tables& tables, Ibp2Row& row, uint8_t* chunks) {
-    for (size_t j = 0; j < tables.num_chunks; ++j) store_le(chunks + j * S, tables.zero);
-    Ibp2BitmapOnes ones(tables.bitmap, row.bitmap);
-    size_t positions[kIbp2Block];
-    uint8_t coded[kIbp2Block * S];
-    for (size_t first = 0; first < row.num_coded; first += kIbp2Block) {
-      const size_t count = block_size(row, first);
-      ones.take(count, positions);
-      if (!decode_block<LowBytes>(tables, row, first, count, coded)) return false;
-      for (size_t i = 0; i < count; ++i) std::memcpy(chunks + positions[i] * S, coded + i * S, S);
-    }
-    return true;
+    return Ibp2Sparse<Word>::write(tables, row, chunks, [&](size_t first, size_t count, uint8_t* coded) {
+      return decode_block<LowBytes>(tables, row, first, count, coded);
+    });
   }
 
   // Writes the `count` chunks of the block that begins at coded chunk `first`.

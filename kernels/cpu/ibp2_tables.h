@@ -36,6 +36,8 @@ struct Ibp2Tables {
   bool sparse;
   Word zero;
   Ibp2Bitmap bitmap;  // of sparse rows
+  bool is_alike;      // all coded chunks of sparse rows are `alike`: rows are bitmaps and nothing else
+  Word alike;
 
   // For kind D one entry a position, filled up to whole groups; for kind S the same for a whole block.
   std::vector<Word> base;     // at the top of the word, so that sums are mod 2^E
@@ -72,6 +74,7 @@ struct Ibp2Tables {
   void add_positions(const Ibp2Params& params);
   void add_groups();
   void add_codes(const Ibp2Params& params);
+  Word chunk_of(uint8_t symbol) const;  // at position 0, its tail 0
 
   unsigned k1_[kIbp2Classes] = {};
   uint64_t all_first_bits_ = 0;
@@ -89,12 +92,21 @@ Ibp2Tables<Word>::Ibp2Tables(const Ibp2Params& params)
       high_plane(high_bits),
       sparse(params.sparse),
       zero(static_cast<Word>(params.zero)),
-      bitmap(params.num_chunks, params.levels) {
+      bitmap(params.num_chunks, params.levels),
+      is_alike(params.sparse && params.classes[0].k1 == 0 && params.tail_bits() == 0) {
   for (size_t c = 0; c < params.classes.size(); ++c) k1_[c] = params.classes[c].k1;
   for (unsigned l = 0; l < kIbp2Leaves; ++l) leaf[l] = static_cast<Word>(params.leaf[l] << (W - head_bits));
   add_positions(params);
   add_groups();
   add_codes(params);
+  alike = is_alike ? chunk_of(params.classes[0].symbols[0]) : Word{0};
+}
+
+template <typename Word>
+Word Ibp2Tables<Word>::chunk_of(uint8_t symbol) const {
+  const Word exponent = static_cast<Word>(static_cast<Word>(base[0] + leaf[symbol & kIbp2Leaf]) >> sign_bits);
+  const Word sign = static_cast<Word>(static_cast<Word>((symbol ^ flip[0]) & kIbp2Flip) << (W - 7));
+  return exponent ^ sign;
 }
 
 template <typename Word>
