@@ -5,7 +5,7 @@ ARGS ?=
 SOURCES := pyproject.toml constraints.txt CMakeLists.txt $(shell find kernels -type f)
 CXX_FILES := $(shell find kernels tests -name '*.cpp' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh')
 
-.PHONY: setup train test test-slow bench lint check stub gpu-check gpu-resources format clean
+.PHONY: setup train test test-slow bench compare lint check stub gpu-check gpu-resources format clean
 
 setup: $(VENV)/.installed
 
@@ -28,6 +28,11 @@ test-slow: setup
 # Speeds beside baselines, within 10 minutes. ARGS="--only gather sample", ARGS="--json FILE".
 bench: setup
 	$(BIN)/python tests/bench/bench.py $(ARGS)
+
+# Our row formats beside compressors of bytes, some minutes. ARGS="--only cora", ARGS="--json FILE".
+compare: setup
+	@test -e $(VENV)/.compare || { $(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[compare]' && touch $(VENV)/.compare; } || echo "not all packages could be installed: the lines of those that are missing say so"
+	$(BIN)/python tests/bench/compare.py $(ARGS)
 
 lint: setup
 	$(BIN)/ruff check .
