@@ -20,6 +20,7 @@ from gnn_ibp.dataset_writer import write_dataset, write_raw_twin
 from gnn_ibp.disk_file import DiskFile
 from gnn_ibp.errors import FormatError, unknown_name
 from gnn_ibp.feature_file import FeatureFile
+from gnn_ibp.format import read_header
 from gnn_ibp.graph import Graph
 from gnn_ibp.npy import npy_layout, read_npy
 from gnn_ibp.pyg_parts import pyg_parts
@@ -79,6 +80,7 @@ class Dataset:
         layout: str = "condensed",
         align: int | None = None,
         seed: int = 0,
+        format: int | None = None,
     ) -> "Dataset":
         """Writes a data set into the new folder `path` and opens it. All arrays are NumPy or torch.
 
@@ -94,7 +96,7 @@ class Dataset:
 
         Raises as `write_dataset`.
         """
-        settings = ConversionSettings(undirected, dedup, chunk_bits, threshold, layout, align, seed)
+        settings = ConversionSettings(undirected, dedup, chunk_bits, threshold, layout, align, seed, format)
         given = {**({} if x is None else {"x": x}), **(features or {})}
         streams = {key: as_stream(rows, key) for key, rows in given.items()}
         labels = None if y is None else _as_numpy(y)
@@ -237,6 +239,14 @@ class Dataset:
         if raw:
             self._check_twin(name, file)
         return file
+
+    def row_format(self, name: str = "x") -> int:
+        """The version of the row format of the feature `name`. Reads the file's header, no more."""
+        file = DiskFile(self.path / self._feature(name).file)
+        try:
+            return read_header(file).codec
+        finally:
+            file.close()
 
     def raw_twin(self, name: str = "x") -> Path:
         """The file beside that of the feature `name` that stores every row raw; written at the first call."""

@@ -7,10 +7,22 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 
 from gnn_ibp.edge_stream import EdgeStream
+from gnn_ibp.errors import SettingsError
+from gnn_ibp.format import IN_PLACE
 from gnn_ibp.graph import Graph
 from gnn_ibp.row_stream import RandomAccessRows, RowStream
 
 Threshold = float | Literal["sweep"] | None
+
+
+def row_format(flag: str | int) -> int | None:
+    """The version of the row format that --format names; None for auto. SettingsError for what is neither."""
+    if flag == "auto":
+        return None
+    try:
+        return int(flag)
+    except ValueError as error:
+        raise SettingsError(f"--format is {flag!r}, wanted auto, 1 or 2") from error
 
 
 @dataclass(frozen=True)
@@ -18,10 +30,14 @@ class ConversionSettings:
     """How a data set is to be written; kept in its meta.json.
 
     undirected: add the reverse of every edge, duplicates removed. dedup: remove duplicates alone.
+    format:     version of the row format, 1 or 2; None: the one that saves more on a sample, of each feature.
     chunk_bits: 8, 16, 32 or 64, for the features whose rows it divides; None: the best on a sample.
     threshold:  None: fit each position by itself; 0.50 to 0.99 or "sweep": the rule of the IBP paper.
     layout:     "condensed" or "in-place"; align: bytes, of the condensed layout; None: the smallest.
     seed:       of the sample that codecs are fitted on.
+
+    chunk_bits, threshold and the layout in place are of version 1, and choose it. Raises SettingsError where
+    version 2 is asked for beside them.
     """
 
     undirected: bool = False
@@ -31,6 +47,29 @@ class ConversionSettings:
     layout: str = "condensed"
     align: int | None = None
     seed: int = 0
+    format: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.format not in (None, 1, 2):
+            raise SettingsError(f"format is {self.format}, want 1, 2, or auto for the one that saves more")
+        if self.format == 2 and self._of_version_1:
+            setting = " and ".join(self._of_version_1)
+            raise SettingsError(f"{setting} asks for row format 1, format = 2 for another; leave one out")
+
+    @property
+    def row_format(self) -> int | None:
+        """The version of the row format that all features have to have; None where each may have its own."""
+        return 1 if self._of_version_1 else self.format
+
+    @property
+    def _of_version_1(self) -> list[str]:
+        """Those settings that only version 1 has."""
+        settings = {
+            "chunk_bits": self.chunk_bits is not None,
+            "threshold": self.threshold is not None,
+            "layout": self.layout == IN_PLACE,
+        }
+        return [f"{name} = {getattr(self, name)}" for name, is_given in settings.items() if is_given]
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from gnn_ibp.codec import codec_from_params
+from gnn_ibp.codec import codec_from_params, fit_codec
 from gnn_ibp.column_stats import ColumnStats
 from gnn_ibp.dataset_meta import FeatureInfo
 from gnn_ibp.dataset_parts import ConversionSettings
@@ -17,6 +17,7 @@ from gnn_ibp.futures import finish_oldest
 from gnn_ibp.ibp_codec import IBPCodec
 from gnn_ibp.journal import Journal
 from gnn_ibp.progress import progress
+from gnn_ibp.row_codec import RowCodec
 from gnn_ibp.row_stream import Rows, RowStream
 from gnn_ibp.stages import Stages
 
@@ -54,7 +55,8 @@ class FeatureConversion:
             return FeatureInfo.from_json(self._name, state["info"])
         row_type = self._rows.row_type
         if state:
-            codec = codec_from_params(IBPCodec.version, row_type.row_bytes, bytes.fromhex(state["codec"]))
+            version, params = state["codec"]
+            codec = codec_from_params(version, row_type.row_bytes, bytes.fromhex(params))
         else:
             codec = self._fit()
         stats = ColumnStats(row_type.shape) if row_type.torch_dtype.is_floating_point else None
@@ -73,13 +75,13 @@ class FeatureConversion:
             ) as writer,
         ):
             first = writer.num_rows
-            self._write_rows(writer, stats, codec.params)
+            self._write_rows(writer, stats, codec)
             stage.num_bytes = (writer.num_rows - first) * row_type.row_bytes
         info = self._info(stats)
         self._journal.put(self._stage, info=info.to_json())
         return info
 
-    def _write_rows(self, writer: FeatureFileWriter, stats: ColumnStats | None, params: bytes) -> None:
+    def _write_rows(self, writer: FeatureFileWriter, stats: ColumnStats | None, codec: RowCodec) -> None:
         """Encodes and counts blocks while the next ones are read and earlier ones brought to the disk."""
         since, noting = 0, Future[None]()
         noting.set_result(None)
@@ -94,7 +96,9 @@ class FeatureConversion:
                     finish_oldest(pending, 0)
                     noting.result()
                     state = {"writer": writer.state(), "stats": stats.state() if stats else None}
-                    noting = syncer.submit(self._note, writer, {"codec": params.hex(), **state})
+                    noting = syncer.submit(
+                        self._note, writer, {"codec": [codec.version, codec.params.hex()], **state}
+                    )
                     since = 0
                 since += len(block) * self._rows.row_type.row_bytes
                 pending.append(encoder.submit(writer.append, block))
@@ -109,12 +113,14 @@ class FeatureConversion:
         writer.sync()
         self._journal.put(self._stage, **state)
 
-    def _fit(self) -> IBPCodec:
+    def _fit(self) -> RowCodec:
         settings = self._settings
         with self._stages.measure(f"fit {self._name}") as stage:
             sample = self._rows.sample(settings.seed)
             stage.num_bytes = len(sample) * self._rows.row_type.row_bytes
-            return IBPCodec.fit(sample, settings.chunk_bits, settings.threshold, settings.seed)
+            if settings.row_format == IBPCodec.version:
+                return IBPCodec.fit(sample, settings.chunk_bits, settings.threshold, settings.seed)
+            return fit_codec(sample, settings.row_format, settings.seed)
 
     def _blocks(self, first_row: int) -> Iterator[Rows]:
         """The rows from `first_row` on, with a bar on a terminal when it takes more than a second."""

@@ -54,6 +54,8 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
     """The files of a conversion that nobody stops, its edges sorted in memory."""
     out = tmp_path_factory.mktemp("whole") / "ds"
     write_dataset(parts(), out, ConversionSettings(undirected=True))
+    dataset = Dataset.open(out)
+    assert {dataset.row_format(name) for name in dataset.features} == {1, 2}
     return contents(out)
 
 

@@ -55,12 +55,14 @@ class ConvertFlags:
     """Folder in which raw files lie, or are downloaded into; None means the folder raw beside OUT."""
     num_classes: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
     """Which labels of IGB: 19 or 2983; None means 19."""
+    format: Literal["auto", "1", "2"] = "auto"
+    """Version of the row format; auto takes the one that saves more, for each feature."""
     chunk_bits: Annotated[Literal[8, 16, 32, 64] | None, tyro.conf.arg(metavar="8|16|32|64")] = None
-    """Width of a chunk; None picks the one that saves most."""
+    """Width of a chunk, in row format 1; None picks the one that saves most."""
     threshold: Annotated[str | None, tyro.conf.arg(metavar="T")] = None
-    """The paper's rule instead of ours: 0.50 to 0.99, or sweep."""
+    """The paper's rule instead of ours, in row format 1: 0.50 to 0.99, or sweep."""
     layout: Literal["condensed", "in-place"] = "condensed"
-    """In place every row keeps its full size, and no space is saved."""
+    """In place, in row format 1, every row keeps its full size, and no space is saved."""
     align: Annotated[int | None, tyro.conf.arg(metavar="BYTES")] = None
     """Rows begin at multiples of so many bytes; None means the least that is possible."""
     undirected: bool = False

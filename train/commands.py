@@ -9,7 +9,7 @@ from gnn_ibp.budget import format_bytes, parse_bytes
 from gnn_ibp.converters.prepare import convert_source
 from gnn_ibp.dataset import Dataset
 from gnn_ibp.dataset_meta import Meta, file_info
-from gnn_ibp.dataset_parts import ConversionSettings, Threshold
+from gnn_ibp.dataset_parts import ConversionSettings, Threshold, row_format
 from gnn_ibp.errors import ForeignFileError, FormatError, SettingsError
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.format import IN_PLACE
@@ -24,6 +24,7 @@ def convert(
     *,
     raw_root: Path | None = None,
     num_classes: int | None = None,
+    format: str | int = "auto",
     chunk_bits: int | None = None,
     threshold: str | float | None = None,
     layout: str = "condensed",
@@ -43,6 +44,7 @@ def convert(
         threshold=_threshold(threshold),
         layout=layout,
         align=align,
+        format=row_format(format),
     )
     budget = None if memory_budget is None else parse_bytes(memory_budget)
     path = convert_source(

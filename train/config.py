@@ -107,6 +107,8 @@ class Config:
     """Add the reverse of every edge when the data set is made."""
     dedup: bool = False
     """Remove repeated edges when the data set is made."""
+    format: Literal["auto", "1", "2"] = "auto"
+    """Version of the row format when the data set is made; auto takes the one that saves more."""
     eval_every: int = 1
     """Epochs between validations."""
     no_cache: Switch = False

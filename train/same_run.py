@@ -14,7 +14,7 @@ CHANGES_NO_RESULT = {
 }
 """Settings that may differ. All others, those of later versions included, may not."""
 
-OF_THE_DATA = {"dataset", "num_classes", "undirected", "dedup"}
+OF_THE_DATA = {"dataset", "num_classes", "undirected", "dedup", "format"}
 """Settings whose result is compared instead: the files of the data set, wherever they lie."""
 
 OF_THE_MACHINE = ("device_name", "torch_threads", "version", "torch_version", "python_version")

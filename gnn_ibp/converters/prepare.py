@@ -139,8 +139,10 @@ def _checked(path: Path, settings: ConversionSettings, source: Source | None) ->
                     f"{dict(source.identity)}; "
                     "choose another --root, or remove that folder and it is made again"
                 )
+    _check_format(dataset, settings)
     default = ConversionSettings()
-    for key, wanted in vars(settings).items():
+    others = {key: wanted for key, wanted in vars(settings).items() if key != "format"}
+    for key, wanted in others.items():
         there = dataset.meta.settings.get(key)
         asked_for = key in ("undirected", "dedup") or wanted != getattr(default, key)
         if asked_for and wanted != there:
@@ -149,6 +151,17 @@ def _checked(path: Path, settings: ConversionSettings, source: Source | None) ->
                 f"{_remedy(path, key, wanted)}"
             )
     return dataset
+
+
+def _check_format(dataset: Dataset, settings: ConversionSettings) -> None:
+    """SettingsError where another row format is asked for than the features have, whatever chose it."""
+    for name in dataset.features if settings.format else ():
+        there = dataset.row_format(name)
+        if there != settings.format:
+            raise SettingsError(
+                f"{dataset.path} has {name} in row format {there}, format = {settings.format} is asked for; "
+                f"{_remedy(dataset.path, 'format', settings.format)}"
+            )
 
 
 def _with_classes(dataset: Dataset, num_classes: int | None) -> Dataset:

@@ -159,6 +159,80 @@ def test_a_folder_is_encoded_again_with_other_settings(tmp_path: Path) -> None:
     assert copy.meta.names == source.meta.names and copy.meta.source == source.meta.source
 
 
+@pytest.mark.parametrize("versions", [(1, 2, 1), (2, 1, 2)])
+def test_a_folder_goes_to_the_other_row_format_and_back(tmp_path: Path, versions: tuple[int, ...]) -> None:
+    rng = np.random.default_rng(0)
+    features = {
+        "x": rng.standard_normal((700, 20)).astype(np.float32),
+        "sparse": (rng.random((700, 200)) < 0.02).astype(np.float32),
+        "number": rng.integers(0, 999, (700, 3)),
+    }
+    source = tmp_path / "source"
+    edges = rng.integers(0, 700, (2, 900))
+    Dataset.from_arrays(
+        source,
+        edge_index=edges,
+        features=features,
+        edge_features={"w": rng.standard_normal(900)},
+        format=versions[0],
+    )
+    made = [Dataset.open(source)]
+    for version in versions[1:]:
+        out = tmp_path / f"{len(made)}"
+        convert_source(str(made[-1].path), out, settings=ConversionSettings(format=version))
+        made.append(Dataset.open(out))
+    first, other, back = made
+    for name in first.features:
+        assert [dataset.row_format(name) for dataset in made] == list(versions)
+        assert x_of(first, name).tobytes() == x_of(other, name).tobytes()
+        path = first.features[name].file
+        assert (back.path / path).read_bytes() == (first.path / path).read_bytes()
+    assert x_of(other, "x").tobytes() == features["x"].tobytes()
+
+
+def test_the_row_format_that_saves_more_is_taken_for_each_feature(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    x = rng.standard_normal((700, 20)).astype(np.float32)
+    noise = rng.integers(0, 256, (700, 16)).astype(np.uint8)
+    plain = Dataset.from_arrays(tmp_path / "a", x=x, features={"noise": noise})
+    assert (plain.row_format("x"), plain.row_format("noise")) == (2, 1)
+    old = Dataset.from_arrays(tmp_path / "b", x=x, features={"noise": noise}, threshold="sweep")
+    assert (old.row_format("x"), old.row_format("noise")) == (1, 1)
+    both = Dataset.from_arrays(tmp_path / "c", x=x, features={"noise": noise}, format=2)
+    assert (both.row_format("x"), both.row_format("noise")) == (2, 2)
+
+
+@pytest.mark.parametrize(
+    ("settings", "named"),
+    [
+        ({"chunk_bits": 16}, "chunk_bits = 16"),
+        ({"threshold": 0.8}, "threshold = 0.8"),
+        ({"layout": "in-place"}, "layout = in-place"),
+    ],
+)
+def test_settings_of_version_1_are_not_taken_beside_version_2(settings: dict[str, Any], named: str) -> None:
+    with pytest.raises(SettingsError, match=rf"{named} asks for row format 1, format = 2 .*leave one"):
+        ConversionSettings(format=2, **settings)
+    assert (
+        ConversionSettings(**settings).row_format == ConversionSettings(format=1, **settings).row_format == 1
+    )
+    with pytest.raises(SettingsError, match="format is 3, want 1, 2, or auto"):
+        ConversionSettings(format=3)
+
+
+def test_another_row_format_than_that_of_what_is_there_is_told_with_the_remedy(tmp_path: Path) -> None:
+    auto = prepare("synthetic:300", tmp_path)
+    assert auto.row_format() == 2
+    assert prepare("synthetic:300", tmp_path, settings=ConversionSettings(format=2)).path == auto.path
+    with pytest.raises(
+        SettingsError,
+        match=r"synthetic-300 has x in row format 2, format = 1 is asked for; `gnn-ibp convert .*--format 1`",
+    ):
+        prepare("synthetic:300", tmp_path, settings=ConversionSettings(format=1))
+    fresh = prepare("synthetic:300", tmp_path / "other", settings=ConversionSettings(format=1))
+    assert fresh.row_format() == 1 and prepare("synthetic:300", tmp_path / "other").path == fresh.path
+
+
 def test_encoding_a_folder_again_keeps_its_reverse_edges_and_the_order_of_its_edges(tmp_path: Path) -> None:
     edges = np.random.default_rng(0).integers(0, 30, (2, 90))
     source = Dataset.from_arrays(

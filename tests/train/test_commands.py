@@ -72,6 +72,17 @@ def test_convert_writes_what_info_shows(tmp_path: Path, capsys: pytest.CaptureFi
         convert("synthetic:400", tmp_path / "other", threshold="often")
 
 
+def test_format_is_a_flag_of_convert(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for version in ("1", "2", "auto"):
+        assert main(["convert", "synthetic:300", str(tmp_path / version), "--format", version]) == 0
+    versions = [Dataset.open(tmp_path / name).row_format() for name in ("1", "2", "auto")]
+    assert versions == [1, 2, 2]
+    capsys.readouterr()
+    assert main(["convert", "synthetic:300", str(tmp_path / "x"), "--format", "2", "--chunk-bits", "16"]) == 2
+    assert "chunk_bits = 16 asks for row format 1, format = 2" in capsys.readouterr().err
+    assert main(["convert", "synthetic:300", str(tmp_path / "x"), "--format", "3"]) == 2
+
+
 def test_verify_finds_nothing_in_what_is_whole(dataset: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
     dataset.raw_twin()
     assert verify(dataset.path) == 0

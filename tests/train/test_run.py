@@ -73,6 +73,13 @@ def test_losses_are_the_same_digit_for_digit(
     assert results(run(root, tmp_path, *args)) == results(base)
 
 
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_losses_are_the_same_in_every_row_format(tmp_path: Path, base: dict[str, Any], version: str) -> None:
+    for args in (["--cache-bytes", "100KiB"], ["--no-cache"]):
+        assert results(run(tmp_path / "data", tmp_path, "--format", version, *args)) == results(base)
+    assert Dataset.open(tmp_path / "data" / "synthetic-2000").row_format() == int(version)
+
+
 def test_seed_changes_the_losses(root: Path, tmp_path: Path, base: dict[str, Any]) -> None:
     assert results(run(root, tmp_path, "--seed", "1")) != results(base)
 
