@@ -62,6 +62,31 @@ def gather_decode(ids: Annotated[NDArray[numpy.int64], dict(shape=(None,), order
 
 def ibp2_codec(block: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], row_bytes: int) -> RowCodec: ...
 
+@overload
+def count_tops(chunks: Annotated[NDArray[numpy.uint8], dict(shape=(None, None), order='C', device='cpu', writable=False)], shift: int, counts: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu')]) -> None: ...
+
+@overload
+def count_tops(chunks: Annotated[NDArray[numpy.uint16], dict(shape=(None, None), order='C', device='cpu', writable=False)], shift: int, counts: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu')]) -> None: ...
+
+@overload
+def count_tops(chunks: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu', writable=False)], shift: int, counts: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu')]) -> None: ...
+
+@overload
+def count_tops(chunks: Annotated[NDArray[numpy.uint64], dict(shape=(None, None), order='C', device='cpu', writable=False)], shift: int, counts: Annotated[NDArray[numpy.uint32], dict(shape=(None, None), order='C', device='cpu')]) -> None: ...
+
+@overload
+def commonest(chunks: Annotated[NDArray[numpy.uint8], dict(shape=(None,), order='C', device='cpu', writable=False)], least: int) -> tuple[int, int] | None: ...
+
+@overload
+def commonest(chunks: Annotated[NDArray[numpy.uint16], dict(shape=(None,), order='C', device='cpu', writable=False)], least: int) -> tuple[int, int] | None: ...
+
+@overload
+def commonest(chunks: Annotated[NDArray[numpy.uint32], dict(shape=(None,), order='C', device='cpu', writable=False)], least: int) -> tuple[int, int] | None: ...
+
+@overload
+def commonest(chunks: Annotated[NDArray[numpy.uint64], dict(shape=(None,), order='C', device='cpu', writable=False)], least: int) -> tuple[int, int] | None:
+    """the most frequent value and its count, where more than `least`"""
+
 class RowTable:
     """Bitmask and index of rows that lie in a file."""
 

@@ -40,7 +40,7 @@ class IBP2Codec(RowCodec):
     @classmethod
     def candidates(cls, sample: Bytes, split: Split) -> "Iterator[IBP2Codec]":
         """Those that may store `sample`, uint8 (N, row_bytes), in the fewest bytes, the preferred first."""
-        return map(cls, fit.candidates(sample, split))
+        return map(cls, fit.candidates(sample, split, ops.KernelCounting()))
 
     @classmethod
     def from_bytes(cls, block: bytes, num_chunks: int) -> "IBP2Codec":

@@ -34,10 +34,11 @@ class Masks:
 
 
 def as_chunks(rows: Bytes, chunk_bits: int) -> Words:
-    """rows, uint8 (N, row_bytes), as (N, V) chunks."""
+    """rows, uint8 (N, row_bytes), as (N, V) chunks; not a copy where none is needed."""
     word = np.dtype(f"<u{chunk_bits // 8}")
     shape = len(rows), rows.shape[1] // word.itemsize
-    return np.ascontiguousarray(rows).reshape(-1).view(word).reshape(shape).astype(f"uint{chunk_bits}")
+    chunks = np.ascontiguousarray(rows).reshape(-1).view(word).reshape(shape)
+    return chunks.astype(f"uint{chunk_bits}", copy=False)
 
 
 def participation(chunks: Words, masks: Masks) -> NDArray[np.bool_]:

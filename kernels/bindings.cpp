@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "bindings/ibp2_codec.h"
+#include "bindings/ibp2_counts.h"
 #include "cpu/csc.h"
 #include "cpu/edge_records.h"
 #include "cpu/encode_rows.h"
@@ -670,6 +671,7 @@ NB_MODULE(_kernels, m) {
   bind_threads(m);
   bind_rows(m);
   bind_ibp2_codec(m);
+  bind_ibp2_counts(m);
   bind_stored_rows(m);
   bind_model(m);
   bind_graph(m);

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from gnn_ibp import reference
 from gnn_ibp.fit_sample import fit_sample_ids
-from gnn_ibp.ibp2.codebook import Assignment, Codebook, make_codebook
+from gnn_ibp.ibp2.codebook import Assignment, Codebook, make_codebook, most_frequent
 from gnn_ibp.ibp2.counts import TopCounts
 from gnn_ibp.ibp2.fit import choose, fit, fit_dense, fit_sparse
 from gnn_ibp.ibp2.params import Params, Position
@@ -68,6 +68,24 @@ def test_symbols_are_sorted_by_count_then_sign_then_exponent() -> None:
 def test_cheapest_levels_win(num_each: list[int], levels: tuple[int, int]) -> None:
     tops = [top for top, num in enumerate(num_each) for _ in range(num)]
     assert code_of(tops)[:2] == levels
+
+
+@pytest.mark.parametrize("most", [1, 2, 9])
+@pytest.mark.parametrize("num_values", [1, 19, 20, 21, 300])
+def test_most_frequent_symbols_come_first_then_small_ones_and_all_chunks_are_priced(
+    num_values: int, most: int
+) -> None:
+    rng = np.random.default_rng(num_values)
+    values = rng.permutation(512)[:num_values].astype(np.uint64)
+    t, d, count = values >> np.uint64(8), values & np.uint64(255), rng.integers(1, most + 1, num_values)
+    symbols = most_frequent(t, d, count, 9)
+    ranked = sorted(zip((-count).tolist(), t.tolist(), d.tolist(), strict=True))[: len(symbols.d)]
+    assert list(zip((-symbols.num_chunks).tolist(), symbols.t, symbols.d, strict=True)) == ranked
+
+    counts = TopCounts(int(count.sum()), 1, np.zeros(num_values, np.int64), t, d, count)
+    none = np.zeros(1, np.uint64)
+    codebook = make_codebook(counts, Assignment(none, none, np.zeros(1, np.int64)), 1, FLOAT32)
+    assert symbols.num_bits == codebook.bits[0, t, codebook.leaf_numbers(d)] @ count
 
 
 def test_leaves_are_the_most_frequent_32_of_all_classes() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnn_ibp.ibp2.bits import Ints
-from gnn_ibp.ibp2.codebook import Assignment, Codebook, make_codebook
+from gnn_ibp.ibp2.codebook import Assignment, Codebook, make_codebook, most_frequent
 from gnn_ibp.ibp2.counts import TopCounts
 from gnn_ibp.ibp2.params import MAX_CLASSES
 from gnn_ibp.ibp2.split import Split
@@ -38,10 +38,10 @@ def one_class(counts: TopCounts, split: Split) -> Classes:
 
 def one_class_bits(counts: TopCounts, split: Split) -> int:
     """Bits of the codes of all chunks, all positions in one class."""
-    (base, sgn, _), codebook = one_class(counts, split)
+    base, sgn, _ = _most_frequent(counts)
     d = (counts.e - base[counts.position]) & split.head_mask
     t = counts.s ^ sgn[counts.position]
-    return int(codebook.bits[0, t, codebook.leaf_numbers(d)] @ counts.count)
+    return most_frequent(t, d, counts.count, split.top_bits).num_bits
 
 
 def find_classes(counts: TopCounts, split: Split) -> Classes:

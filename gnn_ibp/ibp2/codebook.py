@@ -6,7 +6,7 @@ import numpy as np
 
 from gnn_ibp.ibp2.bits import Ints, Tops
 from gnn_ibp.ibp2.counts import TopCounts, totals
-from gnn_ibp.ibp2.params import NUM_LEAVES, Code, num_symbols
+from gnn_ibp.ibp2.params import NUM_LEAVES, NUM_SYMBOLS, Code, num_symbols
 from gnn_ibp.ibp2.split import Split
 
 UNCODABLE_BITS = 1 << 20
@@ -25,13 +25,17 @@ class Assignment(NamedTuple):
 
 
 class Symbols(NamedTuple):
-    """The symbols (t, d) of a class, most frequent first, and the fields that they get on level 1."""
+    """The symbols (t, d) of a class, most frequent first, and the fields that they get on level 1.
+
+    num_bits: that the codes of all chunks of the class take.
+    """
 
     t: Tops
     d: Tops
     num_chunks: Ints
     k1: int
     g: int
+    num_bits: int
 
 
 class Codebook(NamedTuple):
@@ -59,7 +63,7 @@ def make_codebook(counts: TopCounts, assignment: Assignment, num_classes: int, s
     by_class = []
     for c in range(num_classes):
         own = cls == c
-        by_class.append(_symbols(t[own], d[own], counts.count[own], split.top_bits))
+        by_class.append(most_frequent(t[own], d[own], counts.count[own], split.top_bits))
     leaves = _leaves(by_class)
     codes = tuple(_code(symbols, leaves) for symbols in by_class)
     bits = np.array([_prices(code, len(leaves), split.top_bits) for code in codes])
@@ -67,20 +71,34 @@ def make_codebook(counts: TopCounts, assignment: Assignment, num_classes: int, s
     return Codebook(codes, leaves, bits)
 
 
-def _symbols(t: Tops, d: Tops, count: Ints, top_bits: int) -> Symbols:
+def most_frequent(t: Tops, d: Tops, count: Ints, top_bits: int) -> Symbols:
     """Those that get a place in the lists, of chunks with (t, d) (m,) `count` times."""
     (t, d), count = totals(count, t, d)
-    order = np.lexsort((d, t, -count))
-    k1, g = _cheapest_levels(count[order], top_bits)
+    order = _largest(count, NUM_SYMBOLS)
+    num_others = int(count.sum() - count[order].sum())
+    levels = LEVELS if len(order) > 1 else [(0, 0)]
+    num_bits = [_code_bits(count[order], num_others, top_bits, k1, g) for k1, g in levels]
+    fewest = int(np.argmin(num_bits))
+    k1, g = levels[fewest]
     listed = order[: num_symbols(k1, g)]
-    return Symbols(t[listed], d[listed], count[listed], k1, g)
+    return Symbols(t[listed], d[listed], count[listed], k1, g, num_bits[fewest])
 
 
-def _cheapest_levels(count: Ints, top_bits: int) -> tuple[int, int]:
-    """(k1, g) for symbols that occur `count` times, most frequent first."""
-    if len(count) <= 1:
-        return 0, 0
-    return min(LEVELS, key=lambda k1_g: int((count * _field_bits(len(count), top_bits, *k1_g)).sum()))
+def _largest(count: Ints, wanted: int) -> Ints:
+    """Where the `wanted` largest of `count` are, falling; the first of equals."""
+    if len(count) > wanted:
+        least = np.partition(count, -wanted)[-wanted]
+        larger = np.flatnonzero(count > least)
+        candidates = np.concatenate([larger, np.flatnonzero(count == least)[: wanted - len(larger)]])
+    else:
+        candidates = np.arange(len(count))
+    return candidates[np.argsort(-count[candidates], kind="stable")]
+
+
+def _code_bits(count: Ints, num_others: int, top_bits: int, k1: int, g: int) -> int:
+    """Of all chunks: symbols that occur `count` times, most frequent first, and others, which are RAW."""
+    num_raw_bits = (k1 + 5 + top_bits) * num_others if num_others else 0
+    return int(count @ _field_bits(len(count), top_bits, k1, g)) + num_raw_bits
 
 
 def _field_bits(num_wanted: int, top_bits: int, k1: int, g: int) -> Ints:

@@ -20,12 +20,16 @@ class Totals(NamedTuple):
 def totals(count: Ints, *keys: NDArray[Any]) -> Totals:
     """`count` (m,) summed over equal keys, whose parts are (m,) each, the most significant first."""
     order = np.lexsort(keys[::-1])
-    parts = [key[order] for key in keys]
-    is_new = np.ones(len(order), np.bool_)
-    is_new[1:] = np.any([part[1:] != part[:-1] for part in parts], axis=0)
+    return totals_in_order(count[order], *(key[order] for key in keys))
+
+
+def totals_in_order(count: Ints, *keys: NDArray[Any]) -> Totals:
+    """`totals` where the keys ascend already."""
+    is_new = np.ones(len(count), np.bool_)
+    is_new[1:] = np.any([part[1:] != part[:-1] for part in keys], axis=0)
     first = np.flatnonzero(is_new)
-    sums = np.add.reduceat(count[order], first) if len(first) else count[:0]
-    return Totals([part[first] for part in parts], sums)
+    sums = np.add.reduceat(count, first) if len(first) else count[:0]
+    return Totals([part[first] for part in keys], sums)
 
 
 @dataclass(frozen=True)
@@ -53,16 +57,20 @@ class TopCounts:
 
     def without_low_bits(self, num_bits: int) -> "TopCounts":
         """The same with the lowest `num_bits` of e cut off."""
-        (position, s, e), count = totals(self.count, self.position, self.s, self.e >> np.uint64(num_bits))
+        e = self.e >> np.uint64(num_bits)
+        (position, s, e), count = totals_in_order(self.count, self.position, self.s, e)
         return TopCounts(self.num_rows, self.num_positions, position, s, e, count)
 
     def most_frequent_e(self) -> Tops:
         """(num_positions,) the smallest of equals."""
-        (position, e), count = totals(self.count, self.position, self.e)
-        order = np.lexsort((e, -count, position))
-        counted, first = np.unique(position[order], return_index=True)
+        of_both_signs = totals if self.s.any() else totals_in_order
+        (position, e), count = of_both_signs(self.count, self.position, self.e)
         modes = np.zeros(self.num_positions, np.uint64)
-        modes[counted] = e[order][first]
+        if len(count):
+            first = np.flatnonzero(np.diff(position, prepend=-1))
+            most = np.repeat(np.maximum.reduceat(count, first), np.diff(first, append=len(count)))
+            is_most = np.flatnonzero(count == most)[::-1]
+            modes[position[is_most]] = e[is_most]  # the last one that is assigned stays
         return modes
 
     def mostly_negative(self) -> Tops:

@@ -7,7 +7,7 @@ import numpy as np
 
 from gnn_ibp import reference
 from gnn_ibp.ibp2.classes import Classes, find_classes, one_class, one_class_bits
-from gnn_ibp.ibp2.counts import TopCounts
+from gnn_ibp.ibp2.counting import Counting, NumpyCounting
 from gnn_ibp.ibp2.params import NUM_LEAVES, Kind, Params, Position
 from gnn_ibp.ibp2.reference import stored_sizes
 from gnn_ibp.ibp2.split import Split
@@ -20,6 +20,9 @@ MIN_EQUAL_PERCENT = 3
 """Kind S is tried if more of the chunks than these are equal."""
 
 
+NUMPY = NumpyCounting()
+
+
 class Fitted(NamedTuple):
     """num_bytes: that the rows take which `params` were fitted on."""
 
@@ -27,16 +30,17 @@ class Fitted(NamedTuple):
     num_bytes: int
 
 
-def fit(rows: Bytes, split: Split) -> Fitted:
+def fit(rows: Bytes, split: Split, counting: Counting = NUMPY) -> Fitted:
     """The parameters of version 2 that store `rows`, uint8 (N, row_bytes), in the fewest bytes."""
-    fitted = (Fitted(params, int(stored_sizes(rows, params).sum())) for params in candidates(rows, split))
+    tried = candidates(rows, split, counting)
+    fitted = (Fitted(params, int(stored_sizes(rows, params).sum())) for params in tried)
     return min(fitted, key=lambda one: one.num_bytes)
 
 
-def candidates(rows: Bytes, split: Split) -> Iterator[Params]:
+def candidates(rows: Bytes, split: Split, counting: Counting = NUMPY) -> Iterator[Params]:
     """Those among which `fit` chooses, the preferred first: kind D, then S."""
-    yield fit_dense(rows, split)
-    yield from fit_sparse(rows, split)
+    yield fit_dense(rows, split, counting)
+    yield from fit_sparse(rows, split, counting)
 
 
 def choose(rows: Bytes, masks: Masks, version2: Fitted) -> Masks | Params:
@@ -45,35 +49,34 @@ def choose(rows: Bytes, masks: Masks, version2: Fitted) -> Masks | Params:
     return version2.params if version2.num_bytes < version1_bytes else masks
 
 
-def fit_dense(rows: Bytes, split: Split) -> Params:
+def fit_dense(rows: Bytes, split: Split, counting: Counting = NUMPY) -> Params:
     """Kind D."""
     chunks = as_chunks(rows, split.chunk_bits)
     if split.sign_bits == 0:
-        split = _cheapest_split(chunks, split)
-    counts = TopCounts.of(split.tops(chunks), split.head_bits)
+        split = _cheapest_split(chunks, split, counting)
+    counts = counting.tops(chunks, split)
     return _params("D", chunks.shape[1], split, _zero_bits(chunks, split), find_classes(counts, split))
 
 
-def fit_sparse(rows: Bytes, split: Split) -> Iterator[Params]:
+def fit_sparse(rows: Bytes, split: Split, counting: Counting = NUMPY) -> Iterator[Params]:
     """Kind S, where enough chunks are equal: codes of tops, then of whole values; with 1, 2 and 3 levels."""
     chunks = as_chunks(rows, split.chunk_bits)
-    values, count = np.unique(chunks, return_counts=True)
-    if 100 * count.max(initial=0) <= MIN_EQUAL_PERCENT * chunks.size:
+    equal = counting.commonest(chunks, MIN_EQUAL_PERCENT)
+    if equal is None:
         return
-    zero = values[np.argmax(count)]
-    others = chunks[chunks != zero][:, None]
+    others = chunks[chunks != chunks.dtype.type(equal.value)][:, None]
     if split.sign_bits == 0:
-        split = _cheapest_split(others, split)
+        split = _cheapest_split(others, split, counting)
     whole = Split(split.chunk_bits, 0, split.chunk_bits)
     for one, zero_bits in ((split, _zero_bits(chunks, split)), (whole, 0)):
-        classes = one_class(TopCounts.of(one.tops(others), one.head_bits), one)
+        classes = one_class(counting.tops(others, one), one)
         for levels in (1, 2, 3):
-            yield _params("S", chunks.shape[1], one, zero_bits, classes, levels, int(zero))
+            yield _params("S", chunks.shape[1], one, zero_bits, classes, levels, equal.value)
 
 
-def _cheapest_split(chunks: Words, split: Split) -> Split:
+def _cheapest_split(chunks: Words, split: Split, counting: Counting) -> Split:
     """For integers (N, V): the tail that makes codes and tails together the shortest, the least of equals."""
-    counts = TopCounts.of(chunks, split.chunk_bits)
+    counts = counting.tops(chunks, split)
     best, fewest_bits = split, -1
     for tail in range(split.chunk_bits):
         tried = split._replace(head_bits=split.chunk_bits - tail)

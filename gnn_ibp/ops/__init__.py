@@ -1,5 +1,6 @@
 """The kernels behind one door: checks the arguments and picks the backend by the tensors' device."""
 
+from gnn_ibp.ops.counting import KernelCounting
 from gnn_ibp.ops.csc import CscArrays, build_csc, count_ids, first_bad_node
 from gnn_ibp.ops.device import (
     COUNT_WORDS,
@@ -56,6 +57,7 @@ __all__ = [
     "GatherCounts",
     "Gathered",
     "KernelCodec",
+    "KernelCounting",
     "Missing",
     "ReadResult",
     "Source",
