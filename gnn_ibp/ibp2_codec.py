@@ -8,6 +8,7 @@ from gnn_ibp.errors import FormatError
 from gnn_ibp.fit_sample import fit_sample
 from gnn_ibp.ibp2 import fit
 from gnn_ibp.ibp2.params import Params
+from gnn_ibp.ibp2.parts import part_bits
 from gnn_ibp.ibp2.split import Split
 from gnn_ibp.row_bytes import Array, DType
 from gnn_ibp.row_codec import RowCodec, smallest
@@ -105,6 +106,10 @@ class IBP2Codec(RowCodec):
             **sparse,
             "codes": " ".join(f"{code.k1}/{code.g}" for code in tables.codes),
         }
+
+    def part_bits(self, rows: Bytes) -> dict[str, int]:
+        """Bits by part of a stored row, of all `rows`, uint8 (N, row_bytes), together; for people."""
+        return part_bits(rows, self.tables)
 
     def __repr__(self) -> str:
         chunks = f"{self.row_bytes} bytes in chunks of {self.tables.chunk_bits} bits"

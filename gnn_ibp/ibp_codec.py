@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from gnn_ibp import _kernels, ops
 from gnn_ibp.errors import FormatError
 from gnn_ibp.fit_sample import fit_sample
-from gnn_ibp.reference import Masks
+from gnn_ibp.reference import Masks, as_chunks, participation, popcount
 from gnn_ibp.row_bytes import Array
 from gnn_ibp.row_codec import RowCodec, smallest
 from gnn_ibp.rows import Bytes
@@ -147,6 +147,20 @@ class IBPCodec(RowCodec):
             "num_chunks": len(self.mask),
             "row_bits": 8 * self.row_bytes,
             "invariant_bits": int(np.unpackbits(self.mask.view(np.uint8)).sum()),
+        }
+
+    def part_bits(self, rows: Bytes) -> dict[str, int]:
+        """Bits by part of a stored row, of all `rows`, uint8 (N, row_bytes), together; for people."""
+        masks = Masks(self.mask, self.bitval)
+        sizes = ops.stored_sizes(self, rows)
+        is_encoded = sizes < self.row_bytes
+        takes_part = participation(as_chunks(rows[is_encoded], self.chunk_bits), masks)
+        payload_bits = takes_part.size * self.chunk_bits - int((takes_part @ popcount(self.mask)).sum())
+        return {
+            "participation": takes_part.size,
+            "payload": payload_bits,
+            "padding": 8 * int(sizes[is_encoded].sum()) - takes_part.size - payload_bits,
+            "raw rows": 8 * int(sizes[~is_encoded].sum()),
         }
 
     def __repr__(self) -> str:

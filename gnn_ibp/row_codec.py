@@ -60,6 +60,10 @@ class RowCodec(ABC):
     def describe(self) -> dict[str, object]:
         """Its parameters in words and numbers, for people."""
 
+    @abstractmethod
+    def part_bits(self, rows: Bytes) -> dict[str, int]:
+        """Bits by part of a stored row, of all `rows`, uint8 (N, row_bytes), together; for people."""
+
     def encode(self, rows: Array) -> PackedRows:
         """Encodes rows (N, ...) of `row_bytes` bytes each, NumPy or torch, of any fixed-width dtype."""
         row_bytes = as_row_bytes(rows)

@@ -12,10 +12,7 @@ from gnn_ibp.dataset_meta import Meta, file_info
 from gnn_ibp.dataset_parts import ConversionSettings, Threshold, row_format
 from gnn_ibp.errors import ForeignFileError, FormatError, SettingsError
 from gnn_ibp.feature_file import FeatureFile
-from gnn_ibp.format import IN_PLACE
-
-LITTLE_SAVED = 0.02
-"""Below this share `info` warns."""
+from gnn_ibp.train.feature_lines import feature_lines, table
 
 
 def convert(
@@ -70,7 +67,7 @@ def info_text(path: Path) -> str:
     """What is in a data set's folder or a feature file, with sizes and bytes saved, as a few tables."""
     if not path.is_dir():
         with FeatureFile.open(path) as file:
-            return "\n".join(_feature_lines({path.name: file}))
+            return "\n".join(feature_lines({path.name: file}))
     dataset = Dataset.open(path)
     meta = dataset.meta
     source = ", ".join(f"{key} {value}" for key, value in meta.source.items())
@@ -87,11 +84,11 @@ def info_text(path: Path) -> str:
     lines = [f"{name:9} {value}" for name, value in facts.items()]
     files = {name: dataset.feature_file(name) for name in dataset.features}
     if files:
-        lines += ["", *_feature_lines(files)]
+        lines += ["", *feature_lines(files)]
     sizes = {name: info.num_bytes for name, info in meta.files.items()}
     sizes |= {twin.name: twin.stat().st_size for twin in _raw_twins(path, meta)}
     rows = [[name, format_bytes(size)] for name, size in sizes.items()]
-    lines += ["", *_table([["file", "size"], *rows, ["total", format_bytes(sum(sizes.values()))]])]
+    lines += ["", *table([["file", "size"], *rows, ["total", format_bytes(sum(sizes.values()))]])]
     return "\n".join(lines)
 
 
@@ -123,35 +120,6 @@ def _threshold(threshold: str | float | None) -> Threshold:
         return float(threshold)
     except ValueError as error:
         raise SettingsError(f"--threshold is {threshold!r}, wanted 0.50 to 0.99, or sweep") from error
-
-
-def _feature_lines(files: dict[str, FeatureFile]) -> list[str]:
-    header = ["feature", "dtype", "shape", "layout", "rows raw", "raw", "stored", "saved"]
-    rows, notes = [header], []
-    for name, file in files.items():
-        codec = ", ".join(f"{key} {value}" for key, value in file.codec.describe().items())
-        notes.append(f"codec of {name}: {codec}")
-        shape = " x ".join(f"{size:,}" for size in (file.num_rows, *file.row_shape))
-        sizes = [format_bytes(file.raw_bytes), format_bytes(file.stored_bytes), f"{100 * file.saved:.1f} %"]
-        rows.append([name, file.dtype, shape, file.layout, f"{file.num_raw_rows:,}", *sizes])
-        if file.layout == IN_PLACE:
-            notes.append(
-                f"note: {name} is stored in place: fewer bytes are read, no space is saved on the disk"
-            )
-        elif file.saved < LITTLE_SAVED and file.num_raw_rows < file.num_rows:
-            notes.append(
-                f"warning: {name} saves {100 * file.saved:.1f} % only: its rows have hardly a bit in common"
-            )
-        elif file.saved < LITTLE_SAVED and file.raw_bytes:
-            notes.append(f"warning: {name} saves nothing: every row is stored raw")
-    return [*_table(rows), *notes]
-
-
-def _table(rows: list[list[str]]) -> list[str]:
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() for row in rows
-    ]
 
 
 def _damages(path: Path) -> Iterator[str]:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnn_ibp.errors import FormatError
+from gnn_ibp.ibp2.split import Split
 
 Kind = Literal["D", "S"]
 
@@ -172,6 +173,11 @@ class Params:
     def unit(self) -> int:
         """Encoded rows are multiples of so many bytes."""
         return max(4, self.chunk_bytes)
+
+    @property
+    def split(self) -> Split:
+        """W, sf and E."""
+        return Split(self.chunk_bits, self.sign_bits, self.head_bits)
 
     @property
     def top_bits(self) -> int:

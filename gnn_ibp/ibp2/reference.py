@@ -58,7 +58,7 @@ def decode_rows(stored: Sequence[bytes], encoded: NDArray[np.bool_], params: Par
 def encode_row(row: bytes, params: Params) -> bytes:
     """The row as stored: it is encoded if that is shorter than `row`, else it is `row`."""
     chunks = as_chunks(np.frombuffer(row, np.uint8).reshape(1, -1), params.chunk_bits)[0]
-    present = _is_present(chunks, params)
+    present = is_present(chunks, params)
     coded = chunks[present].astype(np.uint64)
     codes, tops = Codes(params, np.flatnonzero(present)), _tops(coded, params)
     numbers = codes.numbers(tops)
@@ -104,7 +104,7 @@ def stored_sizes(rows: Bytes, params: Params) -> Ints:
 
 def _batch_sizes(rows: Bytes, params: Params) -> Ints:
     chunks = as_chunks(rows, params.chunk_bits)
-    present = _is_present(chunks, params)
+    present = is_present(chunks, params)
     coded = chunks[present].astype(np.uint64)
     row_of, positions = np.nonzero(present)
     codes = Codes(params, positions)
@@ -122,7 +122,7 @@ def _batch_sizes(rows: Bytes, params: Params) -> Ints:
     return np.where(must_be_raw, params.row_bytes, np.minimum(sizes, params.row_bytes))
 
 
-def _is_present(chunks: Words, params: Params) -> NDArray[np.bool_]:
+def is_present(chunks: Words, params: Params) -> NDArray[np.bool_]:
     """Which of `chunks` are coded."""
     if params.kind == "D":
         return np.ones(chunks.shape, np.bool_)

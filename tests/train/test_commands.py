@@ -1,5 +1,6 @@
 """gnn-ibp convert, info, verify: what they print and return."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -49,6 +50,19 @@ def test_info_shows_what_is_in_a_data_set(dataset: Dataset, capsys: pytest.Captu
     ):
         assert shown in text
     assert f"{100 * dataset.features['x'].saved:.1f} %" in text
+
+
+def test_info_tells_bits_by_part_and_the_bound(dataset: Dataset) -> None:
+    lines = info_text(dataset.path).splitlines()
+    (x,) = (line for line in lines if line.startswith("bits of a 32-bit chunk of x: codes "))
+    numbers = [float(number) for number in re.findall(r"\d+\.\d\d", x)]
+    *parts, whole, bound = numbers
+    assert "RAW" in x and "planes 23.00" in x and "padding" in x and "rows sampled" in x
+    assert sum(parts) == pytest.approx(whole, abs=0.03)
+    assert whole == pytest.approx(32 * (1 - dataset.features["x"].saved), abs=0.05)
+    assert whole - 1 < bound < whole
+    (noise,) = (line for line in lines if line.startswith("bits of a 8-bit chunk of noise: "))
+    assert "raw rows 8.00 = 8.00" in noise
 
 
 def test_info_warns_where_little_is_saved(dataset: Dataset) -> None:
