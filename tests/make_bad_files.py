@@ -5,12 +5,14 @@ checksums is tested.
 """
 
 import io
+import re
 import struct
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+from bad_ibp2_files import bad_ibp2_files
 from file_parts import FileParts
 from some_rows import numbered_file
 
@@ -76,6 +78,7 @@ def endless_block(parts: FileParts) -> None:
 
 FORGED: dict[str, tuple[Forger, str]] = {
     "row-version": (set_field("codec", 7), "version 7"),
+    "row-version-3": (set_field("codec", 3), "version 3"),
     "dtype": (set_field("dtype", "float31"), "float31"),
     "dtype-of-wrong-type": (set_field("dtype", ["float32"]), "header"),
     "layout": (set_field("layout", "sideways"), "sideways"),
@@ -142,7 +145,13 @@ def all_cases() -> dict[str, tuple[bytes, str]]:
         numbered_file(path, NUM_ROWS, block_bytes=BLOCK_BYTES)
         bases_at = read_header(DiskFile(path)).sections["bases"].at
         cases = {name: (forged(path, forge), text) for name, (forge, text) in FORGED.items()}
-        return cases | plain_cases(path.read_bytes(), bases_at)
+        ibp2_cases = {slug(f"ibp2 {bad.name}"): bad[1:] for bad in bad_ibp2_files(Path(folder))}
+        return cases | plain_cases(path.read_bytes(), bases_at) | ibp2_cases
+
+
+def slug(words: str) -> str:
+    """A name of a file."""
+    return "-".join(re.findall(r"\w+", words))
 
 
 if __name__ == "__main__":

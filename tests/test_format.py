@@ -5,7 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from bad_ibp2_files import encoded_row, golden_file, put_row
 from file_parts import FileParts
+from ibp2_broken_rules import DENSE, SPARSE
 from make_bad_files import FOLDER, all_cases, forged
 from some_rows import STORED, numbered_file, numbered_rows, same_bits, unit_codec2
 
@@ -47,6 +49,14 @@ def test_forging_nothing_gives_a_good_file(tmp_path: Path) -> None:
     numbered_file(tmp_path / "good.ibp", 41, block_bytes=1024)
     (tmp_path / "same.ibp").write_bytes(forged(tmp_path / "good.ibp", lambda parts: None))
     use(tmp_path / "same.ibp")
+
+
+def test_forging_no_row_of_version_2_gives_a_good_file(tmp_path: Path) -> None:
+    for golden in (DENSE, SPARSE):
+        parts = golden_file(tmp_path, golden)
+        put_row(parts, encoded_row(golden))
+        (tmp_path / "same.ibp").write_bytes(parts.signed())
+        use(tmp_path / "same.ibp")
 
 
 def test_malformed_row_is_named_by_random_reads(tmp_path: Path) -> None:

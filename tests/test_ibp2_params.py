@@ -6,17 +6,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ibp2_broken_rules import BROKEN_RULES, DENSE, SPARSE, BrokenRule
 from ibp2_cases import GOLDEN, GOLDEN_NAMES, golden_params, random_params
 
 from gnn_ibp.errors import FormatError
 from gnn_ibp.ibp2.params import Code, Params, Position
-
-DENSE, SPARSE = GOLDEN[0], GOLDEN[GOLDEN_NAMES.index("2s S f32 levels 3")]
-WHOLE = GOLDEN[GOLDEN_NAMES.index("2s int32 whole values")]
-LEAF_AT, ZERO_AT, CLS_AT = 96, 96 + 128, 96 + 132
-"""In blocks of 32-bit chunks."""
-
-BASE_AT = CLS_AT + DENSE["V"]
 
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=GOLDEN_NAMES)
@@ -48,46 +42,10 @@ def test_legal_parameters_come_back(seed: int) -> None:
     assert Params.from_bytes(block, params.num_chunks) == params
 
 
-@pytest.mark.parametrize(
-    ("golden", "at", "value", "rule"),
-    [
-        pytest.param(DENSE, 0, ord("X"), "kind is 'X', want 'D' or 'S'", id="kind"),
-        pytest.param(DENSE, 1, 24, "W is 24", id="W"),
-        pytest.param(DENSE, 2, 2, "sf is 2", id="sf"),
-        pytest.param(DENSE, 3, 0, "E is 0, want 1 to 31", id="E 0"),
-        pytest.param(DENSE, 3, 32, "E is 32, want 1 to 31", id="E and sf"),
-        pytest.param(DENSE, 4, 24, "z is 24, want 0 to 23", id="z"),
-        pytest.param(DENSE, 5, 1, "levels is 1, want 0", id="levels of kind D"),
-        pytest.param(SPARSE, 5, 0, "levels is 0, want 1 to 3", id="no levels"),
-        pytest.param(SPARSE, 5, 4, "levels is 4, want 1 to 3", id="levels"),
-        pytest.param(DENSE, 6, 0, "0 classes, want 1 to 4", id="no classes"),
-        pytest.param(DENSE, 6, 5, "5 classes, want 1 to 4", id="classes"),
-        pytest.param(SPARSE, 6, 2, "2 classes, want 1 to 1", id="classes of kind S"),
-        pytest.param(DENSE, 7, 1, "byte 7 is 0x01, want 0", id="byte 7"),
-        pytest.param(DENSE, 8, 4, "k1 is 4, want 0 to 3", id="k1"),
-        pytest.param(DENSE, 9, 3, "g is 3, want 0 to 2", id="g"),
-        pytest.param(DENSE, 8, 0, "g is 1, want 0 where k1 is 0", id="g without k1"),
-        pytest.param(DENSE, 10, 0x20, "symbol 0x20 has a bit", id="symbol, bit 5"),
-        pytest.param(DENSE, 10, 0x80, "symbol 0x80 has a bit", id="symbol, bit 7"),
-        pytest.param(WHOLE, 10, 0x40, "t = 1, want 0 where sf is 0", id="t without sf"),
-        pytest.param(DENSE, 8 + 2 + 11, 1, "an unused symbol is not 0", id="symbol behind the lists"),
-        pytest.param(DENSE, 8 + 2 * 22, 1, "an unused class is not 0", id="unused class"),
-        pytest.param(DENSE, 95, 1, "an unused class is not 0", id="last byte of the classes"),
-        pytest.param(DENSE, LEAF_AT + 1, 1, "leaf 0 is 0x100, want 8 bits", id="leaf"),
-        pytest.param(DENSE, LEAF_AT + 4 * 31 + 1, 1, "leaf 31 is 0x100, want 8 bits", id="unused leaf"),
-        pytest.param(DENSE, ZERO_AT, 1, "zero is 0x1, want 0 for kind D", id="zero of kind D"),
-        pytest.param(DENSE, CLS_AT, 2, "position 0 has class 2 of 2", id="class"),
-        pytest.param(DENSE, CLS_AT + 7, 0xC1, "position 7 has class 65 of 2", id="bit 6 beside the class"),
-        pytest.param(WHOLE, CLS_AT, 0x80, "position 0 has sgn 1", id="sgn without sf"),
-        pytest.param(DENSE, BASE_AT + 4 * 7 + 1, 1, "position 7 has base 0x17f, want 8 bits", id="base"),
-    ],
-)
-def test_broken_rule_is_refused_by_name(golden: dict[str, Any], at: int, value: int, rule: str) -> None:
-    block = bytearray.fromhex(golden["block"])
-    assert block[at] != value
-    block[at] = value
-    with pytest.raises(FormatError, match=rule):
-        Params.from_bytes(bytes(block), golden["V"])
+@pytest.mark.parametrize("broken", BROKEN_RULES, ids=[broken.name for broken in BROKEN_RULES])
+def test_broken_rule_is_refused_by_name(broken: BrokenRule) -> None:
+    with pytest.raises(FormatError, match=broken.why):
+        Params.from_bytes(broken.block(), broken.golden["V"])
 
 
 @pytest.mark.parametrize("golden", [DENSE, SPARSE], ids=["D", "S"])

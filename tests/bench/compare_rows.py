@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from gnn_ibp.row_bytes import Array, as_row_bytes
 from gnn_ibp.rows import Bytes
@@ -36,27 +37,19 @@ def normal() -> Rows:
     return Rows(np.random.default_rng(0).standard_normal(shape, np.float32), "float32")
 
 
-def dense(name: str) -> Callable[[], Rows]:
-    """Features of a graph."""
-
-    def load() -> Rows:
-        with np.load(SHARED / f"{name}.npz") as graph:
-            return Rows(graph["x"], "float32")
-
-    return load
+def graph(name: str) -> Callable[[], Rows]:
+    return lambda: Rows(graph_features(SHARED, name), "float32")
 
 
-def sparse(name: str) -> Callable[[], Rows]:
-    """Features of a graph of which only what is not 0 is kept."""
-
-    def load() -> Rows:
-        with np.load(SHARED / f"{name}.npz") as graph:
-            rows = np.zeros(graph["x_shape"], np.float32)
-            row_of = np.repeat(np.arange(len(rows)), np.diff(graph["x_indptr"]))
-            rows[row_of, graph["x_indices"]] = graph["x_data"]
-            return Rows(rows, "float32")
-
-    return load
+def graph_features(folder: Path, name: str) -> NDArray[np.float32]:
+    """(N, D) the features of a real graph; of some only those that are not 0 lie there."""
+    with np.load(folder / f"{name}.npz") as graph:
+        if "x" in graph:
+            return graph["x"]
+        rows = np.zeros(graph["x_shape"], np.float32)
+        row_of = np.repeat(np.arange(len(rows)), np.diff(graph["x_indptr"]))
+        rows[row_of, graph["x_indices"]] = graph["x_data"]
+        return rows
 
 
 def tensor(name: str) -> Callable[[], Rows]:
@@ -71,8 +64,8 @@ def tensor(name: str) -> Callable[[], Rows]:
 
 ROWS: dict[str, Callable[[], Rows]] = {
     "N(0,1) float32 x 128": normal,
-    "debian-w2v128": dense("debian-w2v128"),
-    "cora": sparse("cora"),
+    "debian-w2v128": graph("debian-w2v128"),
+    "cora": graph("cora"),
     "minilm-wordemb-rows2000-6096.bf16": tensor("minilm-wordemb-rows2000-6096.bf16"),
     "minilm-L0-ffn1.bf16": tensor("minilm-L0-ffn1.bf16"),
     "minilm-L1-keys-debiantext.bf16": tensor("minilm-L1-keys-debiantext.bf16"),

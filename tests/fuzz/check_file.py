@@ -24,10 +24,14 @@ class BrokenPromiseError(Exception):
 
 @dataclass
 class Seen:
-    """What came of a file: refused when opened, or how many rows were read from it, exactly."""
+    """What came of a file: refused when opened, or how many rows were read from it, exactly.
+
+    version: of the rows of a feature file that was opened.
+    """
 
     refused: bool = False
     num_rows: int = 0
+    version: int = 0
 
 
 def require(condition: bool, what: str) -> None:
@@ -53,7 +57,7 @@ def check_file(path: Path, data: bytes, rng: Random, *, changed: bool) -> Seen:
 class _FileCheck:
     def __init__(self, file: FeatureFile, model: FileModel, rng: Random) -> None:
         self.file, self.rng, self.model = file, rng, model
-        self.seen = Seen()
+        self.seen = Seen(version=file.codec.version)
         require((file.num_rows, file.row_bytes) == (model.num_rows, model.row_bytes), "other numbers of rows")
         self.rows = model.rows() if model.num_rows <= 1000 else []
         self.sound = model.blocks_sound and None not in self.rows

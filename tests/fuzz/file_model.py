@@ -11,7 +11,10 @@ import numpy as np
 from file_parts import FileParts
 from numpy.typing import NDArray
 
+from gnn_ibp.errors import FormatError
 from gnn_ibp.format import checksum
+from gnn_ibp.ibp2.params import Params
+from gnn_ibp.ibp2.reference import decode_row
 from gnn_ibp.row_type import RowType
 from gnn_ibp.rows import GROUP
 
@@ -27,6 +30,7 @@ class FileModel:
         fields = parts.fields
         self.num_rows: int = fields["num_rows"]
         self.row_bytes = RowType(fields["dtype"], tuple(fields["row_shape"])).row_bytes
+        self._version: int = fields["codec"]
         self._params = bytes(parts.sections["params"])
         self._condensed = fields["layout"] == "condensed"
         size = "I" if self.row_bytes // fields["unit"] > 0xFFFF else "H"
@@ -45,6 +49,8 @@ class FileModel:
         stored = self.stored(i)
         if not self._parts.sections["bitmask"][i // 8] >> i % 8 & 1:
             return stored if len(stored) == self.row_bytes else None
+        if self._version == 2:
+            return decoded_by_tables(stored, self.row_bytes, self._params)
         return decoded(stored, self.row_bytes, self._params, in_place=not self._condensed)
 
     def stored(self, i: int) -> bytes:
@@ -81,6 +87,20 @@ def decoded(stored: bytes, row_bytes: int, params: bytes, in_place: bool) -> byt
     row = bitval.copy()
     row[kept] = payload[:num_kept]
     return np.packbits(row).view(f">u{word_bytes}").astype(f"<u{word_bytes}").tobytes()
+
+
+@lru_cache(50_000)
+def decoded_by_tables(stored: bytes, row_bytes: int, params: bytes) -> bytes | None:
+    """The same in version 2 of the row format, by its reference."""
+    try:
+        return decode_row(stored, _tables(row_bytes, params))
+    except FormatError:
+        return None
+
+
+@lru_cache(100)
+def _tables(row_bytes: int, params: bytes) -> Params:
+    return Params.from_bytes(params, row_bytes // (params[1] // 8))
 
 
 def _bits(words: bytes, word_bytes: int) -> NDArray[np.bool_]:

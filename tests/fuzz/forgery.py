@@ -9,6 +9,7 @@ from damage import near, put_number
 from file_parts import FileParts
 
 from gnn_ibp.format import ROWS_AT, region_bytes
+from gnn_ibp.ibp2.params import block_bytes
 from gnn_ibp.row_type import DTYPES, RowType
 from gnn_ibp.rows import GROUP
 
@@ -76,6 +77,14 @@ def bit_in_section(rng: Random, parts: FileParts) -> None:
             data[rng.randrange(len(data))] ^= 1 << rng.randrange(8)
 
 
+def other_tables(rng: Random, parts: FileParts) -> None:
+    """Numbers that may stand in the first bytes of version 2's parameters; some are legal together."""
+    data = parts.sections["params"]
+    for _ in range(rng.choice([1, 1, 2, 4])):
+        if data:
+            data[rng.randrange(min(len(data), 96))] = rng.choice([0, 1, 2, 3, 8, 16, 32, 0x40, 0x53, 0x44])
+
+
 def section_of_other_length(rng: Random, parts: FileParts) -> None:
     data = parts.sections[rng.choice(list(parts.sections))]
     if rng.random() < 0.5:
@@ -104,7 +113,7 @@ def rows_of_other_length(rng: Random, parts: FileParts) -> None:
 
 FORGERIES: list[Forgery] = [
     *(field_at_limit, field_at_limit, other_align, field_of_other_kind, other_type, other_layout),
-    *(other_field, header_of_noise, number_in_section, number_in_section, bit_in_section),
+    *(other_field, header_of_noise, number_in_section, number_in_section, bit_in_section, other_tables),
     *(section_of_other_length, bit_in_rows, noise_in_rows, rows_of_other_length),
 ]
 
@@ -146,10 +155,17 @@ def _sections_fitted(parts: FileParts) -> None:
         "bases": -(-num_rows // GROUP) * 8 * condensed,
         "sizes": num_rows * width * condensed,
         "bitmask": -(-num_rows // 8),
-        "params": 4 + 2 * _row_bytes(parts),
+        "params": _params_bytes(parts),
     }
     for name, length in lengths.items():
         parts.sections[name] = _fitted(parts.sections[name], length)
+
+
+def _params_bytes(parts: FileParts) -> int:
+    if parts.fields["codec"] != 2:
+        return 4 + 2 * _row_bytes(parts)
+    kind, chunk_bits = parts.sections["params"][:2]
+    return block_bytes(chunk_bits, 1 if kind == ord("S") else _row_bytes(parts) * 8 // chunk_bits)
 
 
 def _region_fitted(parts: FileParts) -> None:

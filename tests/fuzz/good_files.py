@@ -10,9 +10,20 @@ from file_parts import FileParts
 
 from gnn_ibp.feature_writer import write_feature_file
 from gnn_ibp.format import MAGIC, ROWS_AT, Header
+from gnn_ibp.ibp2.fit import fit_sparse
+from gnn_ibp.ibp2.split import Split
+from gnn_ibp.ibp2_codec import IBP2Codec
 from gnn_ibp.ibp_codec import IBPCodec
+from gnn_ibp.row_bytes import Array, as_row_bytes
+from gnn_ibp.row_codec import RowCodec
 
 Region = tuple[int, int]
+
+IN_VERSION_2 = {
+    *("float32", "sparse", "int16", "float64", "bfloat16"),
+    *("bytes", "wide", "noise", "no-rows", "no-columns"),
+}
+"""Files that there are in both versions of the row format."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +57,7 @@ def good_files(folder: Path) -> list[GoodFile]:
     few = (rng.random((40, 130)) < 0.05).astype(np.float32)
     years = rng.integers(1990, 2030, 100).astype(np.int16)
     wide = rng.integers(0, 256, (3, 66_001), np.uint8) & np.uint8(3)
-    doubles = rng.normal(size=(33, 3, 2))
+    doubles = rng.normal(size=(33, 8, 2))
     cases: dict[str, tuple[np.ndarray | torch.Tensor, dict[str, object]]] = {
         "float32": (half, {"block_bytes": 1024}),
         "float32-in-place": (half, {"block_bytes": 512, "layout": "in-place"}),
@@ -68,8 +79,17 @@ def good_files(folder: Path) -> list[GoodFile]:
     }
     made = []
     for name, (rows, options) in cases.items():
-        path = folder / f"{name}.ibp"
-        write_feature_file(path, rows, IBPCodec.fit(rows), **options)  # type: ignore[arg-type]
-        made.append(GoodFile.of(name, path.read_bytes()))
-        path.unlink()
+        codecs: dict[str, RowCodec] = {name: IBPCodec.fit(rows)}
+        if name in IN_VERSION_2:
+            codecs[f"{name}-2"] = IBP2Codec.fit(rows) if name != "wide" else _sparse_codec(rows)
+        for full_name, codec in codecs.items():
+            path = folder / f"{full_name}.ibp"
+            write_feature_file(path, rows, codec, **options)  # type: ignore[arg-type]
+            made.append(GoodFile.of(full_name, path.read_bytes()))
+            path.unlink()
     return made
+
+
+def _sparse_codec(rows: Array) -> RowCodec:
+    """Of kind S, whose parameters are as short for rows of any length."""
+    return IBP2Codec(next(fit_sparse(as_row_bytes(rows), Split(8, 0, 8))))

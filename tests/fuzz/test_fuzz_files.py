@@ -14,7 +14,7 @@ from sanitized_build import build_extension, python_with
 
 from gnn_ibp.feature_file import FeatureFile
 
-ALL_RAW = {"numbers", "no-rows", "no-columns", "no-columns-in-place"}
+ALL_RAW = {"numbers", "no-rows", "no-rows-2", "no-columns", "no-columns-2", "no-columns-in-place", "noise-2"}
 FUZZ = Path(__file__).resolve().parent / "fuzz.py"
 
 
@@ -38,6 +38,7 @@ def test_damaged_files_give_exact_rows_or_an_error(tmp_path: Path) -> None:
     assert counts["files"] == 2000
     assert counts["refused"] > 1000
     assert counts["rows"] > 80_000, "the files are too damaged to reach what reads rows"
+    assert counts["version_2_rows"] > 15_000
 
 
 @pytest.mark.slow
@@ -51,6 +52,7 @@ def test_a_hundred_thousand_damaged_files_give_exact_rows_or_an_error(tmp_path: 
     print(total)
     assert total["files"] == 100_000
     assert total["rows"] > 5_000_000
+    assert total["version_2_rows"] > 1_000_000
 
 
 def test_the_oracle_reads_good_files_right(tmp_path: Path) -> None:
