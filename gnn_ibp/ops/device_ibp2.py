@@ -25,17 +25,17 @@ def ibp2_kernel(params: Params) -> DeviceKernel | None:
     """The kernel of an `IBP2Codec`; None for 8-bit chunks, which no device kernel decodes."""
     if params.chunk_bits == 8:
         return None
-    module = f"gather_ibp2_w{params.chunk_bits}"
+    name = f"gather_ibp2_w{params.chunk_bits}"
     common = _numbers(params), _codes(params), _leaves(params)
     if params.kind == "S":
-        return DeviceKernel(module, f"{module}_sparse", table_of(*common), 0, LONG_WARPS, 4)
+        return DeviceKernel(f"{name}_sparse", f"{name}_sparse", table_of(*common), 0, LONG_WARPS, 4)
     if params.row_bytes > SHORT_ROW_BYTES:
         table = table_of(*common, *_chunks(params, BLOCK))
-        return DeviceKernel(module, f"{module}_long", table, 0, LONG_WARPS, 4)
+        return DeviceKernel(f"{name}_long", f"{name}_long", table, 0, LONG_WARPS, 4)
     lanes, blocks = lanes_for(params.row_bytes), 2 if params.chunk_bits == 64 else 3
     table = table_of(*common, *_chunks(params, lanes * _lane_chunks(params)))
-    name = f"{module}_x{32 // lanes}"
-    return DeviceKernel(module, name, table, 0, SHORT_WARPS, blocks, 32 // lanes)
+    rows_at_once = 32 // lanes
+    return DeviceKernel(name, f"{name}_x{rows_at_once}", table, 0, SHORT_WARPS, blocks, rows_at_once)
 
 
 def _lane_chunks(params: Params) -> int:

@@ -3,7 +3,8 @@
 //
 // gather_decode_wW_xN: rows in W-bit chunks, N of them side by side in a warp (up to 128, 256, 512 bytes), by
 // blocks of 256 threads. gather_decode_wW_long: longer rows, 128 threads. Any number of blocks.
-// gather_ibp2_wW_…: the same for rows of format version 2.
+// gather_ibp2_wW_xN, gather_ibp2_wW_long: the same of format version 2, kind D, gather_ibp2_wW_sparse: kind
+// S.
 //
 // Parameters are pointers and numbers, no structures. Of the two sources, `a` is asked first; null pointers
 // where there is none. gnn_ibp.ops.device launches the kernels, and tells what the parameters mean.

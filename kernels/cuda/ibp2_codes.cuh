@@ -103,8 +103,6 @@ class Ibp2Codes {
         if (of_piece(wanted, p) >> i & 1) {
           code = codes[code % kIbp2LevelCodes + (fields & ((1u << WIDTH) - 1))];
           fields >>= WIDTH;
-        } else {
-          code &= ~kLinks;
         }
       }
     }

@@ -29,7 +29,6 @@ class Ibp2Dense {
     const uint32_t begin = 8 * row.at, end = begin + 8 * row.size;
     Ibp2RowParts at = find_parts(numbers, begin, end, numbers.first_bits, table_.num_chunks);
     at.later.well &= row.size % Ibp2Table<W>::kSizeUnit == 0;
-    if (!row.encoded) at = no_parts(begin);
     const Part parts[1] = {part};
     const Ibp2Codes<W, LANES, 1> codes(table_, parts, words, begin, at.later, lane);
     const uint4 value =

@@ -5,6 +5,7 @@ python tests/bench/bench_gpu.py [--slab-mib 512] [--batch-mib 128] [--rounds 7] 
 Rows are asked for at random. GB/s are 10^9 bytes of decoded rows per second, medians of the rounds, each
 of which reads other rows; every output is compared bit for bit.
 
+rows        v1, v2: the version of their format
 first line  whole lines of 128 bytes in turn out of page-locked memory: what the bus gives to a kernel
 raw         rows that are not encoded, each at a line of its own, read by the kernel read_lines
 hit 0 %     encoded rows in page-locked memory, decoded on the way; hit h %: h % lie in device memory
@@ -30,8 +31,10 @@ from torch import Tensor
 
 from gnn_ibp import ops
 from gnn_ibp.cuda import Cuda
+from gnn_ibp.ibp2_codec import IBP2Codec
 from gnn_ibp.ibp_codec import IBPCodec
 from gnn_ibp.ops.device import DeviceSource, GatherCounts, initial_counts, launch_gather_decode
+from gnn_ibp.row_codec import RowCodec
 from gnn_ibp.rows import EncodedRows
 
 HIT_PERCENT = (0, 50, 90, 100)
@@ -42,19 +45,31 @@ DISTINCT_BYTES = 64 << 20  # of rows drawn; a longer table repeats them
 
 @dataclass(frozen=True)
 class Kind:
-    """Rows like averaged word vectors, or bags of words of which `share` are not 0."""
+    """Rows like averaged word vectors, or bags of words of which `share` are not 0.
+
+    version: of the row format.
+    """
 
     name: str
     num_columns: int
     dtype: torch.dtype
     share: float = 1.0
+    version: int = 1
 
+    def codec(self, rows: Tensor) -> RowCodec:
+        """Fitted on rows of the kind."""
+        return IBPCodec.fit(rows) if self.version == 1 else IBP2Codec.fit(rows[:FIT_ROWS])
+
+
+FIT_ROWS = 4000
+"""Enough for rows that are all alike; version 2 is fitted in plain NumPy."""
 
 KINDS = [
-    *(Kind("dense", n, torch.float32) for n in (100, 128, 602, 768)),
+    *(Kind("dense", n, torch.float32, version=v) for n in (100, 128, 602, 768) for v in (1, 2)),
     *(Kind("dense", n, torch.float16) for n in (100, 128, 602, 768)),
-    Kind("sparse", 1433, torch.float32, share=0.013),
-    Kind("sparse", 3703, torch.float32, share=0.009),
+    *(Kind("dense", n, torch.bfloat16, version=2) for n in (128, 768)),
+    *(Kind("sparse", 1433, torch.float32, share=0.013, version=v) for v in (1, 2)),
+    *(Kind("sparse", 3703, torch.float32, share=0.009, version=v) for v in (1, 2)),
 ]
 
 
@@ -74,6 +89,7 @@ class Measured:
     kind: str
     num_columns: int
     dtype: str
+    version: int
     saved: float
     raw_gbs: float
     gather_gbs: dict[int, float]
@@ -84,11 +100,11 @@ class Measured:
 class RowsOnDevice:
     """The same rows encoded in device memory, encoded in page-locked memory, and raw there."""
 
-    def __init__(self, cuda: Any, rows: Tensor) -> None:
+    def __init__(self, cuda: Any, rows: Tensor, codec: RowCodec) -> None:
         self.cuda = cuda
         self.rows = rows
         row_bytes = rows.view(torch.uint8).numpy()
-        self.codec = IBPCodec.fit(rows)
+        self.codec = codec
         kernel = self.codec.device_kernel
         assert kernel is not None, "these rows have no chunks of 8 bits"
         self.table = cuda.upload(torch.from_numpy(kernel.table.view(np.int32).copy()))
@@ -193,7 +209,7 @@ def seconds_of(cuda: Any, rounds: Sequence[Callable[[], None]]) -> float:
 def measure(cuda: Any, kind: Kind, sizes: Sizes) -> Measured:
     """Raises AssertionError where a decoded row is not the one that was encoded."""
     rows = make_rows(kind, sizes.slab_bytes)
-    on_device = RowsOnDevice(cuda, rows)
+    on_device = RowsOnDevice(cuda, rows, kind.codec(rows))
     row_bytes = rows.shape[1] * rows.element_size()
     num_ids = max(32, min(sizes.batch_bytes, sizes.slab_bytes) // row_bytes)
     rng = np.random.default_rng(2)
@@ -238,6 +254,7 @@ def measure(cuda: Any, kind: Kind, sizes: Sizes) -> Measured:
         kind.name,
         kind.num_columns,
         str(kind.dtype).removeprefix("torch."),
+        kind.version,
         on_device.saved,
         logical / raw_s,
         {percent: logical / seconds for percent, seconds in gather_s.items()},
@@ -267,15 +284,15 @@ def head(ceiling: float, name: str) -> str:
     hits = "".join(f"{f'hit {percent} %':>10}{'x raw':>6}" for percent in HIT_PERCENT)
     return (
         f"{name}: page-locked memory is read at {ceiling:.1f} GB/s (whole lines in turn)\n"
-        f"{'rows':<22}{'saved':>6}{'raw':>7}{hits}{'PCIe':>7}{'CPU + copy':>11}   GB/s"
+        f"{'rows':<26}{'saved':>6}{'raw':>7}{hits}{'PCIe':>7}{'CPU + copy':>11}   GB/s"
     )
 
 
 def line(row: Measured) -> str:
     """The line of one kind of rows."""
     rates = "".join(f"{rate:>10.1f}{rate / row.raw_gbs:>6.2f}" for rate in row.gather_gbs.values())
-    label = f"{row.kind} {row.num_columns} {row.dtype}"
-    return f"{label:<22}{row.saved:>6.0%}{row.raw_gbs:>7.1f}{rates}{row.pcie_gbs:>7.1f}{row.cpu_gbs:>11.1f}"
+    label = f"{row.kind} {row.num_columns} {row.dtype} v{row.version}"
+    return f"{label:<26}{row.saved:>6.0%}{row.raw_gbs:>7.1f}{rates}{row.pcie_gbs:>7.1f}{row.cpu_gbs:>11.1f}"
 
 
 def main() -> None:

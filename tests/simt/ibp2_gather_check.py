@@ -4,28 +4,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from gather_check import ORDERS, check_case, check_verdicts, damaged_rows
+from gather_cases import request
+from gather_check import check_case, check_verdicts, damaged_rows
 from gather_launch import TiledCuda, device_source, launch
 from ibp2_cases import GOLDEN, golden_params, rows_for
 from ibp2_gather_cases import cases, params_for
 from kernel_launch import Options
 
 from gnn_ibp import IBP2Codec, ops
+from gnn_ibp.ibp2.params import Code, Params, Position
 from gnn_ibp.rows import EncodedRows, RowIndex
 
-CHECKS: list[tuple[str | None, Options]] = [
-    *((None, options) for options in ORDERS),
-    (None, Options(fill=0x00, eager_copies=True)),
-    ("address", Options(order="random", seed=2)),
-    ("thread", Options(order="reverse")),
-]
-"""What `check_ibp2_gather` is run with, the cheapest first."""
-
-FEW_BYTES = (4, 20, 128, 200, 512, 520, 2408, 14812)
-DAMAGED_BYTES = {
-    "D": ((32, 100), (16, 66), (64, 136), (16, 400), (32, 512), (64, 2408), (16, 1030), (32, 20000)),
-    "S": ((32, 100), (16, 400), (64, 1024), (32, 4000), (16, 20000)),
-}
+FEW_BYTES = (4, 20, 128, 200, 512, 520, 2408, 4608, 14812)
+KINDS = ("D", "S")
+DAMAGED_BYTES = {"D": (64, 200, 400, 2408), "S": (104, 1024, 9000)}
 
 
 def check_ibp2_gather(kernels: Path, sanitizer: str | None, options: Options) -> None:
@@ -35,12 +27,13 @@ def check_ibp2_gather(kernels: Path, sanitizer: str | None, options: Options) ->
     harness or a sanitizer finds a fault, BuildError where the kernels do not compile.
     """
     cuda = TiledCuda(options, sanitizer=sanitizer, kernels=kernels)
-    for kind in DAMAGED_BYTES:
-        for chunk_bits in (32, 16, 64):
+    for chunk_bits in (32, 16, 64):
+        for kind in KINDS:
             for number, case in enumerate(cases(kind, chunk_bits, FEW_BYTES)):
                 if sanitizer is None or number % 3 == 0:
                     check_case(cuda, case)
-        check_ibp2_damage(cuda, kind)
+            check_ibp2_damage(cuda, kind, chunk_bits)
+        check_rows_of_no_bytes(cuda, chunk_bits)
 
 
 def check_golden_rows(cuda: TiledCuda, golden: dict[str, Any]) -> None:
@@ -70,9 +63,23 @@ def stored_as(codec: IBP2Codec, stored: list[bytes], encoded: list[bool]) -> Enc
     return EncodedRows(np.frombuffer(slab, np.uint8), bitmask, index, len(stored), codec.row_bytes)
 
 
-def check_ibp2_damage(cuda: TiledCuda, kind: str) -> None:
+def check_rows_of_no_bytes(cuda: TiledCuda, chunk_bits: int) -> None:
+    """Rows that the tables tell whole come out, and no byte is read for them."""
+    for num_chunks in (7, 300):
+        code = Code(0, 0, bytes(1))
+        tables = Params(
+            *("D", num_chunks, chunk_bits, 0, chunk_bits, 0, 0, (code,), (3,) * 32, 0),
+            tuple(Position(0, 0, j) for j in range(num_chunks)),
+        )
+        rows = np.tile(np.arange(3, 3 + num_chunks).astype(f"<u{chunk_bits // 8}"), (20, 1))
+        rows[::3, 5] = 0  # stored raw, so that the others begin anywhere
+        case = request("rows of no bytes", IBP2Codec(tables), rows.view(np.uint8), "some", 1, True)
+        check_case(cuda, case)
+
+
+def check_ibp2_damage(cuda: TiledCuda, kind: str, chunk_bits: int) -> None:
     """A row is damaged where the CPU says so; it is found first, and nothing beside it suffers."""
-    for number, (chunk_bits, row_bytes) in enumerate(DAMAGED_BYTES[kind]):
+    for number, row_bytes in enumerate(DAMAGED_BYTES[kind]):
         rng = np.random.default_rng(number)
         codec, encoded = mostly_encoded(rng, kind, chunk_bits, row_bytes)
         cuda.tile, cuda.grid = (8, 32)[number % 2], None

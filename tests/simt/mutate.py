@@ -1,9 +1,10 @@
 """Change the kernels in ways that must be found, and see whether their check finds them.
 
-    python tests/simt/mutate.py [NAME ...]
+    python tests/simt/mutate.py [--version 2] [NAME ...]
 
 applies each mutant of mutants.py (or those named) to a copy of the kernels, runs gather_check.check_gather on
-it, the cheapest of its CHECKS first, and prints what caught it. Without names the kernels as they are must
+it, the cheapest of its CHECKS first, and prints what caught it. For row format version 2 these are the
+mutants of ibp2_mutants.py and ibp2_gather_check.check_ibp2_gather. Without names the kernels as they are must
 survive too. The exit status is 1 when a mutant survives, or the kernels do not.
 """
 
@@ -21,7 +22,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from host_build import KERNELS, BuildError
+from host_build import HARNESS, KERNELS, BuildError
 from kernel_launch import LaunchError, Options
 
 LIMIT_S = 300  # a check that takes longer does not end: the mutant is caught
@@ -119,22 +120,28 @@ def _report(sender: Connection, check: Check, kernels: Path, sanitizer: str | No
 
 
 def main() -> int:
+    sys.path.append(str(HARNESS.parent))  # cases that other tests share
     from gather_check import CHECKS, check_gather
+    from ibp2_gather_check import check_ibp2_gather
+    from ibp2_mutants import MUTANTS as IBP2_MUTANTS
     from mutants import MUTANTS
 
     as_written = argparse.RawDescriptionHelpFormatter
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=as_written)
-    parser.add_argument("names", nargs="*", metavar="NAME", help="mutants of mutants.py; default: all")
-    names = parser.parse_args().names
-    unknown = set(names) - {mutant.name for mutant in MUTANTS}
+    parser.add_argument("names", nargs="*", metavar="NAME", help="of mutants; default: all")
+    parser.add_argument("--version", type=int, choices=(1, 2), default=1, help="of the row format")
+    args = parser.parse_args()
+    names = args.names
+    mutants, check = (MUTANTS, check_gather) if args.version == 1 else (IBP2_MUTANTS, check_ibp2_gather)
+    unknown = set(names) - {mutant.name for mutant in mutants}
     if unknown:
         parser.error(f"there is no mutant {', '.join(sorted(unknown))}")
-    attempt = partial(try_mutant, check=check_gather, schedules=CHECKS)
+    attempt = partial(try_mutant, check=check, schedules=CHECKS)
     with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("fork")) as processes:
         if not names:
-            as_they_are = processes.submit(attempt, replace(MUTANTS[0], new=MUTANTS[0].old))
+            as_they_are = processes.submit(attempt, replace(mutants[0], new=mutants[0].old))
         survived = []
-        for outcome in processes.map(attempt, [m for m in MUTANTS if not names or m.name in names]):
+        for outcome in processes.map(attempt, [m for m in mutants if not names or m.name in names]):
             caught_by = " ".join((outcome.caught_by or "").split())[:90]
             fate = f"caught by {caught_by}" if caught_by else "SURVIVED"
             print(f"{outcome.mutant.name:42} {outcome.seconds:6.1f} s  {fate}", flush=True)

@@ -1,24 +1,21 @@
 """Which memory the gather-decode kernel touches: a row's sectors and no others, at any distance."""
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 import pytest
 import torch
-from gather_cases import Case, make_case
+from gather_cases import make_case
 from gather_check import (
     ORDERS,
     check_case,
     check_damage,
     check_far_rows,
     check_slots,
-    sectors_of,
-    served_rows,
-    sources_of,
 )
 from gather_launch import GUARD, TiledCuda, launch, lazily_zeroed
-from kernel_launch import Argument, LaunchError, Options, Readable
+from kernel_launch import LaunchError, Options
+from poisoned_launch import launch_poisoned
 
 from gnn_ibp import IBPCodec
 from gnn_ibp.ops import DeviceSource
@@ -33,26 +30,6 @@ def test_no_byte_outside_of_the_rows_sectors_is_touched(chunk_bits: int, row_byt
     assert np.array_equal(got, case.rows[case.ids])
     with pytest.raises(LaunchError, match="out of bounds"):
         launch_poisoned(case, case.ids[case.ids != case.ids[0]])
-
-
-def launch_poisoned(case: Case, readable_ids: np.ndarray) -> np.ndarray:
-    """Rows case.ids in order, where of the slabs only the sectors of rows `readable_ids` may be touched."""
-    slabs, sources, device_sources = sources_of(case)
-    ranges = {}
-    served = served_rows(replace(case, ids=readable_ids), sources)
-    for rows, slots, source in zip(slabs, served, device_sources, strict=True):
-        sectors = np.concatenate([np.empty(0, np.int64), *sectors_of(rows, slots, case)])
-        ranges[source.data.data_ptr()] = [(32 * s, 32 * s + 32) for s in np.unique(sectors).tolist()]
-
-    def poison(_: str, arguments: Sequence[Argument]) -> Sequence[Argument]:
-        return [
-            Readable(a, ranges[a.data_ptr()]) if isinstance(a, torch.Tensor) and a.data_ptr() in ranges else a
-            for a in arguments
-        ]
-
-    cuda = TiledCuda(sanitizer="address")
-    cuda.prepare = poison
-    return launch(cuda, case.codec, case.ids, len(case.rows), device_sources).out
 
 
 def test_damaged_rows_are_found_first_and_harm_no_other() -> None:

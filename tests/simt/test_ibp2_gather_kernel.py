@@ -9,13 +9,19 @@ import torch
 from gather_check import ORDERS, check_case
 from gather_launch import TiledCuda, device_source, launch
 from ibp2_cases import GOLDEN, golden_params, rows_for
-from ibp2_gather_cases import LONG_ROW_BYTES, ROW_BYTES, cases, make_case
-from ibp2_gather_check import GOLDEN_ROWS, check_golden_rows, check_ibp2_damage
-from kernel_launch import Options
+from ibp2_gather_cases import LONG_ROW_BYTES, ROW_BYTES, STAGED_BYTES, cases, make_case
+from ibp2_gather_check import (
+    GOLDEN_ROWS,
+    KINDS,
+    check_golden_rows,
+    check_ibp2_damage,
+    check_rows_of_no_bytes,
+)
+from kernel_launch import LaunchError, Options
+from poisoned_launch import launch_poisoned
 
 from gnn_ibp import IBP2Codec, ops
 
-KINDS = ("D", "S")
 WIDTHS = (16, 32, 64)
 NAMES = [golden["name"] for golden in GOLDEN_ROWS]
 
@@ -63,15 +69,34 @@ def test_no_lane_reads_what_another_may_still_write(kind: str, chunk_bits: int, 
         check_case(TiledCuda(ORDERS[number % 3], sanitizer=sanitizer), case)
 
 
+@pytest.mark.parametrize("chunk_bits", WIDTHS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_damaged_rows_are_found_first_and_harm_no_other(kind: str) -> None:
-    check_ibp2_damage(TiledCuda(Options("random", seed=3, eager_copies=True)), kind)
+def test_damaged_rows_are_found_first_and_harm_no_other(kind: str, chunk_bits: int) -> None:
+    check_ibp2_damage(TiledCuda(Options("random", seed=3, eager_copies=True)), kind, chunk_bits)
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("chunk_bits", WIDTHS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_damaged_rows_are_never_read_beyond_the_slab(kind: str) -> None:
-    check_ibp2_damage(TiledCuda(ORDERS[1], sanitizer="address"), kind)
+def test_damaged_rows_are_never_read_beyond_the_slab(kind: str, chunk_bits: int) -> None:
+    check_ibp2_damage(TiledCuda(ORDERS[1], sanitizer="address"), kind, chunk_bits)
+
+
+@pytest.mark.parametrize("chunk_bits", WIDTHS)
+def test_rows_that_the_tables_tell_whole_are_made_of_nothing(chunk_bits: int) -> None:
+    check_rows_of_no_bytes(TiledCuda(), chunk_bits)
+
+
+@pytest.mark.parametrize(
+    "kind, row_bytes", [("D", 400), ("D", 2408), ("D", 9000), ("S", 400), ("S", 2000), ("S", 20_000)]
+)
+def test_no_byte_outside_of_the_rows_sectors_is_touched(kind: str, row_bytes: int) -> None:
+    case = make_case(kind, 32, row_bytes, "condensed", 1)
+    sizes = ops.stored_sizes(case.codec, case.rows)
+    assert case.reads_once == (sizes[sizes < row_bytes].mean() <= STAGED_BYTES[kind])
+    assert np.array_equal(launch_poisoned(case, case.ids), case.rows[case.ids])
+    with pytest.raises(LaunchError, match=r"out of bounds|use-after-poison"):
+        launch_poisoned(case, case.ids[case.ids != case.ids[0]])
 
 
 @pytest.mark.parametrize(
