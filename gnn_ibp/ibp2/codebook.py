@@ -63,7 +63,7 @@ def make_codebook(counts: TopCounts, assignment: Assignment, num_classes: int, s
     by_class = []
     for c in range(num_classes):
         own = cls == c
-        by_class.append(most_frequent(t[own], d[own], counts.count[own], split.top_bits))
+        by_class.append(most_frequent(t[own], d[own], counts.count[own], split.top_bits, counts.num_others))
     leaves = _leaves(by_class)
     codes = tuple(_code(symbols, leaves) for symbols in by_class)
     bits = np.array([_prices(code, len(leaves), split.top_bits) for code in codes])
@@ -71,11 +71,11 @@ def make_codebook(counts: TopCounts, assignment: Assignment, num_classes: int, s
     return Codebook(codes, leaves, bits)
 
 
-def most_frequent(t: Tops, d: Tops, count: Ints, top_bits: int) -> Symbols:
-    """Those that get a place in the lists, of chunks with (t, d) (m,) `count` times."""
+def most_frequent(t: Tops, d: Tops, count: Ints, top_bits: int, num_others: int = 0) -> Symbols:
+    """Those that get a place in the lists, of chunks with (t, d) (m,) `count` times, and of rarer ones."""
     (t, d), count = totals(count, t, d)
     order = _largest(count, NUM_SYMBOLS)
-    num_others = int(count.sum() - count[order].sum())
+    num_others += int(count.sum() - count[order].sum())
     levels = LEVELS if len(order) > 1 else [(0, 0)]
     num_bits = [_code_bits(count[order], num_others, top_bits, k1, g) for k1, g in levels]
     fewest = int(np.argmin(num_bits))

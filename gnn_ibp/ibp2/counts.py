@@ -34,7 +34,10 @@ def totals_in_order(count: Ints, *keys: NDArray[Any]) -> Totals:
 
 @dataclass(frozen=True)
 class TopCounts:
-    """The different (s, e) of each position, ascending, and how many of `num_rows` have it; all (m,)."""
+    """The different (s, e) of each position, ascending, and how many of `num_rows` have it; all (m,).
+
+    num_others: chunks with others, rarer ones; of one position at most.
+    """
 
     num_rows: int
     num_positions: int
@@ -42,6 +45,7 @@ class TopCounts:
     s: Tops
     e: Tops
     count: Ints
+    num_others: int = 0
 
     @classmethod
     def of(cls, tops: Words, head_bits: int) -> "TopCounts":

@@ -8,9 +8,10 @@ import numpy as np
 from gnn_ibp import reference
 from gnn_ibp.ibp2.classes import Classes, find_classes, one_class, one_class_bits
 from gnn_ibp.ibp2.counting import Counting, NumpyCounting
-from gnn_ibp.ibp2.params import NUM_LEAVES, Kind, Params, Position
+from gnn_ibp.ibp2.params import NUM_LEAVES, NUM_SYMBOLS, Kind, Params, Position
 from gnn_ibp.ibp2.reference import stored_sizes
 from gnn_ibp.ibp2.split import Split
+from gnn_ibp.ibp2.values import most_frequent_values
 from gnn_ibp.reference import Bytes, Masks, Words, as_chunks
 
 MIN_ZERO_BITS = 3
@@ -64,12 +65,16 @@ def fit_sparse(rows: Bytes, split: Split, counting: Counting = NUMPY) -> Iterato
     equal = counting.commonest(chunks, MIN_EQUAL_PERCENT)
     if equal is None:
         return
-    others = chunks[chunks != chunks.dtype.type(equal.value)][:, None]
+    others = chunks[chunks != chunks.dtype.type(equal.value)]
     if split.sign_bits == 0:
-        split = _cheapest_split(others, split, counting)
+        split = _cheapest_split(others[:, None], split, counting)
     whole = Split(split.chunk_bits, 0, split.chunk_bits)
     for one, zero_bits in ((split, _zero_bits(chunks, split)), (whole, 0)):
-        classes = one_class(counting.tops(others, one), one)
+        if one == whole:
+            counts = most_frequent_values(others, NUM_SYMBOLS)
+        else:
+            counts = counting.tops(others[:, None], one)
+        classes = one_class(counts, one)
         for levels in (1, 2, 3):
             yield _params("S", chunks.shape[1], one, zero_bits, classes, levels, equal.value)
 
