@@ -8,9 +8,11 @@ import pytest
 import torch
 from simt_cuda import SimtCuda
 
+from gnn_ibp.dataset import Dataset
 from gnn_ibp.device_cache import device_caches
 from gnn_ibp.errors import FormatError
 from gnn_ibp.feature_file import FeatureFile
+from gnn_ibp.feature_store import FeatureStore
 from gnn_ibp.feature_writer import write_feature_file
 from gnn_ibp.ibp2_codec import IBP2Codec
 from gnn_ibp.rows import PAD_BYTES
@@ -93,3 +95,25 @@ def test_a_damaged_row_of_a_cache_is_named(tmp_path: Path, kind: Kind) -> None:
         reader.read([4, 5, 6], out)
     reader.read([4, 6, 7], out)
     assert same_bits(out, rows[[4, 6, 7]])
+
+
+@pytest.mark.parametrize("format", [1, 2])
+def test_a_store_on_a_device_serves_what_one_on_the_cpu_serves(tmp_path: Path, format: int) -> None:
+    rng = np.random.default_rng(3)
+    shape = NUM_ROWS, 700
+    words = (rng.random(shape) < 0.02).astype(np.float32)
+    dataset = Dataset.from_arrays(
+        tmp_path / "data",
+        edge_index=rng.integers(0, NUM_ROWS, (2, 500)),
+        x=rng.standard_normal((NUM_ROWS, 96), np.float32),
+        features={"words": words, "year": rng.integers(1990, 2020, NUM_ROWS).astype(np.int16)},
+        format=format,
+    )
+    on_cpu = FeatureStore(dataset, "cpu", cache_bytes=0)
+    cuda = SimtCuda()
+    on_device = FeatureStore(dataset, cuda, cache_bytes="40KiB", host_bytes="40KiB")
+    ids = torch.from_numpy(rng.integers(0, NUM_ROWS, 300))
+    for name in ("x", "words", "year"):
+        assert same_bits(on_device.read(name, ids), on_cpu.read(name, ids))
+    modules = {launched.module for launched in cuda.launches}
+    assert all(module.startswith("gather_ibp2" if format == 2 else "gather_decode") for module in modules)

@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy
 
 from gnn_ibp import Dataset, FeatureStore, Loader
 from gnn_ibp.converters.prepare import prepare
+from gnn_ibp.dataset_parts import ConversionSettings
 from gnn_ibp.samplers import NeighborSampler
 from gnn_ibp.train.model import GraphSAGE
 from gnn_ibp.train.normalize import Normalize
@@ -29,9 +30,18 @@ def deterministic() -> Iterator[None]:
 
 
 @pytest.fixture(scope="module")
-def dataset(tmp_path_factory: pytest.TempPathFactory, simulated: bool) -> Dataset:
-    num_nodes = 400 if simulated else 20_000
-    return prepare(f"synthetic:{num_nodes}", tmp_path_factory.mktemp("data"), say=lambda _: None)
+def datasets(tmp_path_factory: pytest.TempPathFactory, simulated: bool) -> dict[int, Dataset]:
+    """The same one, by the format of its rows."""
+    name = f"synthetic:{400 if simulated else 20_000}"
+    return {
+        version: prepare(
+            name,
+            tmp_path_factory.mktemp(f"version{version}"),
+            settings=ConversionSettings(format=version),
+            say=lambda _: None,
+        )
+        for version in (1, 2)
+    }
 
 
 def losses(dataset: Dataset, cuda: Any, num_batches: int, **store_settings: Any) -> tuple[list[float], Any]:
@@ -54,27 +64,33 @@ def losses(dataset: Dataset, cuda: Any, num_batches: int, **store_settings: Any)
 
 @pytest.mark.filterwarnings("ignore:.*holds no row")
 def test_losses_are_equal_raw_compressed_and_without_a_cache(
-    cuda: Any, simulated: bool, dataset: Dataset, deterministic: None
+    cuda: Any, simulated: bool, datasets: dict[int, Dataset], deterministic: None
 ):
     num_batches = 2 if simulated else 50
-    quarter = dataset.num_nodes * 512 // 4 + 8 * dataset.num_nodes
+    quarter = datasets[1].num_nodes * 512 // 4 + 8 * datasets[1].num_nodes
     settings = {
         "compressed": {"cache_bytes": quarter, "host_bytes": quarter},
         "compressed, all cached": {"cache_bytes": 8 * quarter, "host_bytes": 0},
         "raw": {"cache_bytes": quarter, "host_bytes": quarter, "raw": True},
         "no cache": {"cache_bytes": 0, "host_bytes": 0},
     }
-    runs = {name: losses(dataset, cuda, num_batches, **chosen) for name, chosen in settings.items()}
-    first, _ = runs["compressed"]
+    runs = {
+        (name, version): losses(dataset, cuda, num_batches, **chosen)
+        for name, chosen in settings.items()
+        for version, dataset in datasets.items()
+    }
+    first, _ = runs["compressed", 1]
     assert len(set(first)) == len(first)
     for name, (found, _) in runs.items():
         assert found == first, name
     hits = {
         name: [stats[tier]["hits"] for tier in ("cache", "host", "disk")] for name, (_, stats) in runs.items()
     }
-    assert all(hits["compressed"])
-    assert hits["compressed, all cached"][1:] == [0, 0]
-    assert hits["no cache"][:2] == [0, 0]
+    for version in datasets:
+        assert all(hits["compressed", version])
+        assert hits["compressed, all cached", version][1:] == [0, 0]
+        assert hits["no cache", version][:2] == [0, 0]
+    assert hits["compressed", 2][0] > hits["compressed", 1][0]  # more rows in as many bytes
 
 
 def test_a_run_on_the_device_reports_what_it_did(cuda: Any, simulated: bool, tmp_path: Path):
