@@ -1,6 +1,7 @@
 """IBP2Codec and fit_codec: arrays of any dtype come back, and the fit is that of the reference."""
 
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import pytest
 import torch
 from ibp2_cases import GOLDEN, GOLDEN_NAMES, special_floats
 from numpy.typing import NDArray
+from real_rows import TOLERANCE, real_rows, rows_and_percent
 
 import gnn_ibp
 from gnn_ibp import IBP2Codec, IBPCodec, ops
@@ -152,6 +154,18 @@ def test_fit_depends_on_nothing_but_the_seeded_sample() -> None:
     sample: Bytes = rows[fit_sample_ids(*rows.shape, seed=3)]
     assert IBP2Codec.fit(rows, seed=3) == IBP2Codec.fit(sample)
     assert fit_codec(rows, seed=3) == fit_codec(sample)
+
+
+@pytest.mark.parametrize(("name", "percent"), rows_and_percent())
+def test_real_rows_come_back_and_save_what_is_announced(shared_data: Path, name: str, percent: float) -> None:
+    rows = real_rows(shared_data, name)
+    codec, version1 = fit_codec(rows), IBPCodec.fit(rows)
+    packed = codec.encode(rows)
+    assert codec.version == 2 and packed.nbytes < version1.encode(rows).nbytes
+    assert 100 * packed.saved > percent - TOLERANCE
+    back = codec.decode(packed)
+    assert isinstance(back, torch.Tensor)
+    assert torch.equal(back.reshape(-1).view(torch.uint8), rows.reshape(-1).view(torch.uint8))
 
 
 # ---- parameters and errors --------------------------------------------------------------------------
