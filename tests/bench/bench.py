@@ -77,13 +77,13 @@ def line(group: str, row: Row) -> str:
     """The line of a row in the table."""
     beside = f"{row.baseline:<28} {rate(row, row.baseline_seconds)}"
     return (
-        f"{group:<7} {row.name:<44} {rate(row, row.seconds)}  {beside} {row.ratio:6.2f}  {row.note}".rstrip()
+        f"{group:<7} {row.name:<54} {rate(row, row.seconds)}  {beside} {row.ratio:6.2f}  {row.note}".rstrip()
     )
 
 
 def head() -> str:
     """The names of the table's columns."""
-    return f"{'':<7} {'':<44} {'rate':>7} {'':<9}  {'baseline':<28} {'rate':>7} {'':<9} {'ratio':>6}"
+    return f"{'':<7} {'':<54} {'rate':>7} {'':<9}  {'baseline':<28} {'rate':>7} {'':<9} {'ratio':>6}"
 
 
 def main(argv: Sequence[str] | None = None) -> None:
