@@ -13,6 +13,7 @@
 
 namespace gnn_ibp {
 
+// Inlined, so that each level of vector instructions fills with its own.
 template <typename Word>
 struct Ibp2Sparse {
   using Tables = Ibp2Tables<Word>;
@@ -20,11 +21,13 @@ struct Ibp2Sparse {
   static constexpr size_t kGroup = Ibp2BitmapOnes::kGroup;
 
   // Rows whose coded chunks are all alike. A group is filled while the processor looks for its ones.
-  static void write_alike(const Tables& tables, const Ibp2Row& row, uint8_t* chunks) {
+  [[gnu::always_inline]] static void write_alike(const Tables& tables, const Ibp2Row& row, uint8_t* chunks) {
     const Word alike = tables.alike;
     Ibp2BitmapOnes ones(tables.bitmap, row.bitmap);
-    for (size_t first = 0; first < tables.num_chunks; first += kGroup) {
-      fill(chunks + first * S, std::min(kGroup, tables.num_chunks - first), tables.zero);
+    uint8_t* const end = chunks + tables.num_chunks * S;
+    uint8_t* filled = fill_to_line(chunks, end, tables.zero);
+    for (uint8_t* group = chunks; group < end; group += std::min<size_t>(kGroup * S, end - group)) {
+      filled = fill_lines(filled, group + kGroup * S, end, tables.zero);
       ones.visit_group([&](size_t position) { store_le(chunks + position * S, alike); });
     }
   }
@@ -53,17 +56,30 @@ struct Ibp2Sparse {
  private:
   static constexpr size_t kLine = 64;
 
-  // Whole lines with stores that the compiler knows to be aligned: one that crosses a line takes twice as
-  // long. Not memset: the processor's own fill lets nothing else run beside it.
-  static void fill(uint8_t* chunks, size_t count, Word zero) {
+  [[gnu::always_inline]] static void fill(uint8_t* chunks, size_t count, Word zero) {
     uint8_t* const end = chunks + count * S;
+    fill_lines(fill_to_line(chunks, end, zero), end, end, zero);
+  }
+
+  // Up to the next line, or all where chunks do not end at lines. Returns the end of what it filled.
+  [[gnu::always_inline]] static uint8_t* fill_to_line(uint8_t* chunks, uint8_t* end, Word zero) {
     const size_t before = -reinterpret_cast<uintptr_t>(chunks) % kLine;
-    if (before % S == 0 && count * S > before) {
-      for (uint8_t* const line = chunks + before; chunks < line; chunks += S) store_le(chunks, zero);
-      for (; chunks + kLine <= end; chunks += kLine)
-        for (size_t at = 0; at < kLine; at += S) store_le(std::assume_aligned<kLine>(chunks) + at, zero);
-    }
+    const bool has_lines = before % S == 0 && before < static_cast<size_t>(end - chunks);
+    return fill_some(chunks, has_lines ? chunks + before : end, zero);
+  }
+
+  // From a line, or `end`, to a line at `least` or behind it, or `end`. The compiler knows that the stores
+  // are aligned: one that crosses a line takes twice as long. Not memset: the processor's own fill lets
+  // nothing else run beside it.
+  [[gnu::always_inline]] static uint8_t* fill_lines(uint8_t* line, uint8_t* least, uint8_t* end, Word zero) {
+    for (; line < least && kLine <= static_cast<size_t>(end - line); line += kLine)
+      for (size_t at = 0; at < kLine; at += S) store_le(std::assume_aligned<kLine>(line) + at, zero);
+    return line < least ? fill_some(line, end, zero) : line;
+  }
+
+  [[gnu::always_inline]] static uint8_t* fill_some(uint8_t* chunks, uint8_t* end, Word zero) {
     for (; chunks < end; chunks += S) store_le(chunks, zero);
+    return end;
   }
 };
 
