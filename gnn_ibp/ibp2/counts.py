@@ -77,6 +77,12 @@ class TopCounts:
             modes[position[is_most]] = e[is_most]  # the last one that is assigned stays
         return modes
 
+    def largest_counts(self) -> Ints:
+        """(num_positions,) how many rows have the most frequent (s, e)."""
+        largest = np.zeros(self.num_positions, np.int64)
+        np.maximum.at(largest, self.position, self.count)
+        return largest
+
     def mostly_negative(self) -> Tops:
         """(num_positions,) 1 where more than half have s = 1."""
         ones = np.bincount(self.position, self.count * (self.s == 1), self.num_positions)

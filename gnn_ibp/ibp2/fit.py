@@ -8,6 +8,7 @@ import numpy as np
 from gnn_ibp import reference
 from gnn_ibp.ibp2.classes import Classes, find_classes, one_class, one_class_bits
 from gnn_ibp.ibp2.counting import Counting, NumpyCounting
+from gnn_ibp.ibp2.counts import TopCounts
 from gnn_ibp.ibp2.params import NUM_LEAVES, NUM_SYMBOLS, Kind, Params, Position
 from gnn_ibp.ibp2.reference import stored_sizes
 from gnn_ibp.ibp2.split import Split
@@ -16,6 +17,9 @@ from gnn_ibp.reference import Bytes, Masks, Words, as_chunks
 
 MIN_ZERO_BITS = 3
 """Fewer low bits than these are not worth leaving out."""
+
+TABLE_BITS = 16
+"""Heads of so many bits are counted anew, longer ones by joining those that are whole chunks."""
 
 MIN_EQUAL_PERCENT = 3
 """Kind S is tried if more of the chunks than these are equal."""
@@ -55,8 +59,8 @@ def fit_dense(rows: Bytes, split: Split, counting: Counting = NUMPY) -> Params:
     chunks = as_chunks(rows, split.chunk_bits)
     if split.sign_bits == 0:
         split = _cheapest_split(chunks, split, counting)
-    counts = counting.tops(chunks, split)
-    return _params("D", chunks.shape[1], split, _zero_bits(chunks, split), find_classes(counts, split))
+    zero_bits = _zero_bits(_trailing_zeros(chunks), split)
+    return _params("D", chunks.shape[1], split, zero_bits, find_classes(counting.tops(chunks, split), split))
 
 
 def fit_sparse(rows: Bytes, split: Split, counting: Counting = NUMPY) -> Iterator[Params]:
@@ -69,7 +73,7 @@ def fit_sparse(rows: Bytes, split: Split, counting: Counting = NUMPY) -> Iterato
     if split.sign_bits == 0:
         split = _cheapest_split(others[:, None], split, counting)
     whole = Split(split.chunk_bits, 0, split.chunk_bits)
-    for one, zero_bits in ((split, _zero_bits(chunks, split)), (whole, 0)):
+    for one, zero_bits in ((split, _zero_bits(_trailing_zeros(chunks), split)), (whole, 0)):
         if one == whole:
             counts = most_frequent_values(others, NUM_SYMBOLS)
         else:
@@ -80,24 +84,50 @@ def fit_sparse(rows: Bytes, split: Split, counting: Counting = NUMPY) -> Iterato
 
 
 def _cheapest_split(chunks: Words, split: Split, counting: Counting) -> Split:
-    """For integers (N, V): the tail that makes codes and tails together the shortest, the least of equals."""
-    counts = counting.tops(chunks, split)
+    """For integers (N, V): the tail that makes codes and tails together the shortest, the least of equals.
+
+    From the longest tail on, for as long as a shorter one can be better: short ones are slow to count.
+    """
+    trailing_zeros = _trailing_zeros(chunks)
+    whole: TopCounts | None = None
     best, fewest_bits = split, -1
-    for tail in range(split.chunk_bits):
+    for tail in reversed(range(split.chunk_bits)):
         tried = split._replace(head_bits=split.chunk_bits - tail)
-        num_bits = one_class_bits(counts, tried) + chunks.size * (tail - _zero_bits(chunks, tried))
-        if fewest_bits < 0 or num_bits < fewest_bits:
+        if tried.head_bits <= TABLE_BITS:
+            counts = counting.tops(chunks, tried)
+        else:
+            whole = whole or counting.tops(chunks, split)
+            counts = whole.without_low_bits(tail)
+        num_bits = one_class_bits(counts, tried) + chunks.size * (tail - _zero_bits(trailing_zeros, tried))
+        if fewest_bits < 0 or num_bits <= fewest_bits:
             best, fewest_bits = tried, num_bits
-        counts = counts.without_low_bits(1)
+        if _least_bits(counts, split, trailing_zeros) > fewest_bits:
+            break
     return best
 
 
-def _zero_bits(chunks: Words, split: Split) -> int:
-    """z: low bits that are 0 in all chunks; none without chunks."""
+def _least_bits(counts: TopCounts, split: Split, trailing_zeros: int) -> int:
+    """That all chunks take at least, if tails are no longer than those of the heads that are counted.
+
+    A code has no more than 20 symbols, which stand for one head each at a position; longer heads are no more
+    frequent. All others are RAW: 6 bits and the head, besides the tail.
+    """
+    num_symbols = np.minimum(counts.num_rows, NUM_SYMBOLS * counts.largest_counts()).sum()
+    num_raw = counts.num_rows * counts.num_positions - int(num_symbols)
+    return num_raw * (6 + split.chunk_bits - trailing_zeros)
+
+
+def _trailing_zeros(chunks: Words) -> int:
+    """Low bits that are 0 in all chunks; none without chunks."""
     ones = int(np.bitwise_or.reduce(chunks, axis=None))
-    trailing_zeros = (ones & -ones).bit_length() - 1 if ones else split.chunk_bits
+    all_zeros = 8 * chunks.itemsize if chunks.size else 0
+    return (ones & -ones).bit_length() - 1 if ones else all_zeros
+
+
+def _zero_bits(trailing_zeros: int, split: Split) -> int:
+    """z, of chunks with so many zeros at the end."""
     zero_bits = min(trailing_zeros, split.chunk_bits - split.top_bits)
-    return zero_bits if chunks.size and zero_bits >= MIN_ZERO_BITS else 0
+    return zero_bits if zero_bits >= MIN_ZERO_BITS else 0
 
 
 def _params(
