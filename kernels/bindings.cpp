@@ -143,7 +143,8 @@ void bind_rows(nb::module_& m) {
       "ibp_codec",
       [](In<uint8_t, 1> mask, In<uint8_t, 1> bitval, int chunk_bits) {
         require(mask.size() == bitval.size(), "mask and bitval differ in length");
-        return make_ibp_codec(mask.data(), bitval.data(), mask.size(), chunk_bits, simd_level());
+        return make_ibp_codec(mask.data(), bitval.data(), mask.size(), chunk_bits,
+                              simd_level(SimdLevel::kAvx2));
       },
       "mask"_a.noconvert(), "bitval"_a.noconvert(), "chunk_bits"_a);
 

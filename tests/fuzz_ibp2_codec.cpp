@@ -14,8 +14,14 @@ namespace {
 struct Case {
   std::vector<uint8_t> block;
   size_t row_bytes;
-  std::unique_ptr<RowCodec> codec;
+  std::vector<std::unique_ptr<RowCodec>> codecs;  // one for each level of vector instructions
 };
+
+void make_codecs(Case& made) {
+  made.codecs.clear();
+  for (const SimdLevel level : supported_simd_levels())
+    made.codecs.push_back(make_ibp2_codec(made.block.data(), made.block.size(), made.row_bytes, level));
+}
 
 void add_words(std::vector<uint8_t>& block, size_t count, size_t S, unsigned bits) {
   for (size_t i = 0; i < count; ++i) {
@@ -55,7 +61,7 @@ Case random_codec() {
     made.block.push_back(static_cast<uint8_t>(below(num_classes) | (sf ? below(2) << 7 : 0)));
   add_words(made.block, n, S, E);
   made.row_bytes = V * S;
-  made.codec = make_ibp2_codec(made.block.data(), made.block.size(), made.row_bytes);
+  make_codecs(made);
   return made;
 }
 
@@ -74,18 +80,22 @@ std::vector<uint8_t> random_row(const Case& made) {
   return row;
 }
 
-// Decodes what is taken for a row: check() and try_decode() say the same, and so do the bytes.
+// Decodes what is taken for a row: check() and try_decode() of all levels say the same, and so do the bytes.
 bool try_row(const Case& made, const uint8_t* stored, size_t size, std::vector<uint8_t>& row) {
-  const RowCodec& codec = *made.codec;
-  row.assign(codec.row_bytes(), 0);
-  row.shrink_to_fit();
-  const bool good = codec.check(stored, size);
-  require(codec.try_decode(stored, size, row.data()) == good, "check and try_decode disagree");
-  if (!good) return false;
-  std::vector<uint8_t> again(codec.row_bytes());
-  codec.decode(stored, size, again.data());
-  require(row == again, "decode and try_decode disagree");
-  return true;
+  const bool good = made.codecs[0]->check(stored, size);
+  std::vector<uint8_t> first(made.row_bytes), again(made.row_bytes);
+  for (const auto& codec : made.codecs) {
+    row.assign(made.row_bytes, 0);
+    row.shrink_to_fit();
+    require(codec->check(stored, size) == good, "levels disagree whether a row is damaged");
+    require(codec->try_decode(stored, size, row.data()) == good, "check and try_decode disagree");
+    if (!good) continue;
+    codec->decode(stored, size, again.data());
+    require(row == again, "decode and try_decode disagree");
+    if (codec == made.codecs[0]) first = row;
+    require(row == first, "levels disagree about a row");
+  }
+  return good;
 }
 
 // Any bytes, or ones, of which all fields lead on; often too few for the parts of a row.
@@ -99,7 +109,7 @@ void try_noise(const Case& made) {
 
 void fuzz_row() {
   const Case made = random_codec();
-  const RowCodec& codec = *made.codec;
+  const RowCodec& codec = *made.codecs[0];
   const std::vector<uint8_t> row = random_row(made);
   const size_t size = codec.stored_size(row.data());
   require(size <= made.row_bytes, "a row grows");
@@ -127,7 +137,7 @@ void fuzz_block() {
   if (below(8) == 0) made.block.resize(below(made.block.size()));
   made.block.shrink_to_fit();
   try {
-    made.codec = make_ibp2_codec(made.block.data(), made.block.size(), made.row_bytes);
+    make_codecs(made);
   } catch (const std::invalid_argument&) {
     return;
   }

@@ -9,12 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from gnn_ibp import IBPCodec, ops, reference
+from gnn_ibp import IBP2Codec, IBPCodec, ops, reference
 from gnn_ibp.ops import Source
 from gnn_ibp.reference import Masks
 
 GOLDEN = json.loads((Path(__file__).parent / "golden" / "ibp_golden.json").read_text())
 LEVELS = ["portable", "bmi2", "avx2", "avx512"]
+"""Those of version 1."""
 CHUNK_BITS = [8, 16, 32, 64]
 
 Bytes = NDArray[np.uint8]
@@ -114,7 +115,14 @@ def test_the_highest_level_is_chosen_unless_one_is_named(monkeypatch: pytest.Mon
         assert best == ops.simd_levels()[-1]
     for name in ops.simd_levels():
         monkeypatch.setenv("GNN_IBP_SIMD", name)
-        assert IBPCodec.raw(64).kernel.simd == name
+        assert IBPCodec.raw(64).kernel.simd == (name if name in LEVELS else "portable")
+
+
+def test_version_2_has_all_levels_but_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = np.random.default_rng(0).standard_normal((50, 16), np.float32)
+    for name in ops.simd_levels():
+        monkeypatch.setenv("GNN_IBP_SIMD", name)
+        assert IBP2Codec.fit(rows).kernel.simd == ("portable" if name == "bmi2" else name)
 
 
 @pytest.mark.parametrize("name", ["", "AVX2", "sse9"])

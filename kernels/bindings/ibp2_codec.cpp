@@ -15,7 +15,9 @@ void bind_ibp2_codec(nb::module_& m) {
   using Block = nb::ndarray<const uint8_t, nb::numpy, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
   m.def(
       "ibp2_codec",
-      [](Block block, size_t row_bytes) { return make_ibp2_codec(block.data(), block.size(), row_bytes); },
+      [](Block block, size_t row_bytes) {
+        return make_ibp2_codec(block.data(), block.size(), row_bytes, simd_level(SimdLevel::kAvx512));
+      },
       "block"_a.noconvert(), "row_bytes"_a);
 }
 

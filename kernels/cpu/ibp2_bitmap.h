@@ -30,9 +30,9 @@ inline constexpr OnesOfByte kOnesOfByte = [] {
 
 // The parts of a stored bitmap.
 struct Ibp2BitmapParts {
-  const uint8_t* bytes[kIbp2Levels] = {};  // B1, B2, B3
-  uint64_t num_bytes = 0;                  // of all parts
-  uint64_t num_ones = 0;                   // chunks that are present
+  const uint8_t* bytes[kIbp2Levels];  // B1, B2, B3, as many as there are levels
+  uint64_t num_bytes = 0;             // of all parts
+  uint64_t num_ones = 0;              // chunks that are present
 };
 
 class Ibp2Bitmap {
@@ -115,7 +115,7 @@ class Ibp2BitmapOnes {
 
   Ibp2BitmapOnes(const Ibp2Bitmap& bitmap, const Ibp2BitmapParts& parts)
       : levels_(bitmap.levels()), whole_left_(bitmap.num_bytes(bitmap.levels() - 1)) {
-    std::copy_n(parts.bytes, kIbp2Levels, next_);
+    std::copy_n(parts.bytes, levels_, next_);
   }
 
   // Calls use(position) for the ones of the next group, ascending.

@@ -7,14 +7,35 @@
 namespace gnn_ibp {
 namespace {
 
+// The level whose functions serve for `level`.
+SimdLevel served_by(SimdLevel level) { return level == SimdLevel::kBmi2 ? SimdLevel::kPortable : level; }
+
+template <typename Word>
+Ibp2Level<Word> functions_of(SimdLevel level) {
+  switch (level) {
+#ifdef GNN_IBP_X86
+    case SimdLevel::kAvx2:
+      return ibp2_avx2<Word>();
+    case SimdLevel::kAvx512:
+      return ibp2_avx512<Word>();
+#endif
+#ifdef GNN_IBP_NEON
+    case SimdLevel::kNeon:
+      return ibp2_neon<Word>();
+#endif
+    default:
+      return ibp2_portable<Word>();
+  }
+}
+
 template <typename Word>
 class Ibp2Codec final : public RowCodec {
  public:
-  Ibp2Codec(const Ibp2Params& params, size_t row_bytes)
-      : RowCodec(row_bytes, sizeof(Word), SimdLevel::kPortable),
-        tables_(params),
-        encoder_(tables_, params),
-        level_(ibp2_portable<Word>()) {}
+  Ibp2Codec(const Ibp2Params& params, size_t row_bytes, SimdLevel level)
+      : RowCodec(row_bytes, sizeof(Word), level),
+        level_(functions_of<Word>(level)),
+        tables_(params, level_.lanes),
+        encoder_(tables_, params) {}
 
   size_t stored_size(const uint8_t* row) const override { return encoder_.stored_size(row); }
 
@@ -39,24 +60,26 @@ class Ibp2Codec final : public RowCodec {
  private:
   bool is_size(size_t size) const { return size < row_bytes() && size % tables_.unit == 0; }
 
+  const Ibp2Level<Word> level_;
   const Ibp2Tables<Word> tables_;
   const Ibp2Encoder<Word> encoder_;
-  const Ibp2Level<Word> level_;
 };
 
 }  // namespace
 
-std::unique_ptr<RowCodec> make_ibp2_codec(const uint8_t* block, size_t block_bytes, size_t row_bytes) {
+std::unique_ptr<RowCodec> make_ibp2_codec(const uint8_t* block, size_t block_bytes, size_t row_bytes,
+                                          SimdLevel level) {
   const Ibp2Params params = parse_ibp2_params(block, block_bytes, row_bytes);
+  level = served_by(level);
   switch (params.chunk_bits) {
     case 8:
-      return std::make_unique<Ibp2Codec<uint8_t>>(params, row_bytes);
+      return std::make_unique<Ibp2Codec<uint8_t>>(params, row_bytes, level);
     case 16:
-      return std::make_unique<Ibp2Codec<uint16_t>>(params, row_bytes);
+      return std::make_unique<Ibp2Codec<uint16_t>>(params, row_bytes, level);
     case 32:
-      return std::make_unique<Ibp2Codec<uint32_t>>(params, row_bytes);
+      return std::make_unique<Ibp2Codec<uint32_t>>(params, row_bytes, level);
     default:
-      return std::make_unique<Ibp2Codec<uint64_t>>(params, row_bytes);
+      return std::make_unique<Ibp2Codec<uint64_t>>(params, row_bytes, level);
   }
 }
 

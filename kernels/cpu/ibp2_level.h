@@ -2,11 +2,14 @@
 #pragma once
 
 #include "cpu/ibp2_tables.h"
+#include "cpu/simd_level.h"
 
 namespace gnn_ibp {
 
 template <typename Word>
 struct Ibp2Level {
+  size_t lanes;  // that its tables are made for
+
   // Whether `stored` is a well-formed encoded row of `size` bytes, less than a raw one's; reads them and
   // padding, whatever they hold.
   bool (*check)(const Ibp2Tables<Word>& tables, const uint8_t* stored, size_t size);
@@ -19,5 +22,15 @@ struct Ibp2Level {
 // Word: uint8_t, uint16_t, uint32_t, uint64_t. The portable level is the reference of the others.
 template <typename Word>
 Ibp2Level<Word> ibp2_portable();
+#ifdef GNN_IBP_X86
+template <typename Word>
+Ibp2Level<Word> ibp2_avx2();
+template <typename Word>
+Ibp2Level<Word> ibp2_avx512();
+#endif
+#ifdef GNN_IBP_NEON
+template <typename Word>
+Ibp2Level<Word> ibp2_neon();
+#endif
 
 }  // namespace gnn_ibp

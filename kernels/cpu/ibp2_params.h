@@ -13,6 +13,7 @@
 
 namespace gnn_ibp {
 
+inline constexpr size_t kIbp2Block = 256;  // coded chunks whose later fields lie together
 inline constexpr unsigned kIbp2Leaves = 32;
 inline constexpr unsigned kIbp2Classes = 4;
 inline constexpr unsigned kIbp2Symbols = 20;  // of a class, at most

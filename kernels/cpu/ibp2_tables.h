@@ -8,13 +8,13 @@
 #include <vector>
 
 #include "cpu/ibp2_bitmap.h"
+#include "cpu/ibp2_lanes.h"
 #include "cpu/ibp2_params.h"
 #include "cpu/ibp2_planes.h"
 
 namespace gnn_ibp {
 
-inline constexpr size_t kIbp2Block = 256;  // coded chunks whose later fields lie together
-inline constexpr size_t kIbp2Group = 16;   // coded chunks whose first fields are read by one load of 8 bytes
+inline constexpr size_t kIbp2Group = 16;  // coded chunks whose first fields are read by one load of 8 bytes
 
 // A code is what the fields read so far say of a chunk: a symbol, or kIbp2Link and where the next table
 // begins.
@@ -26,7 +26,8 @@ struct Ibp2Tables {
   static constexpr size_t S = sizeof(Word);
   static constexpr size_t kPairs = kIbp2Group / 2;
 
-  explicit Ibp2Tables(const Ibp2Params& params);
+  // lanes: bytes of the level's vectors; 0 where it has none.
+  Ibp2Tables(const Ibp2Params& params, size_t lanes);
 
   size_t num_chunks;
   size_t unit;  // sizes of encoded rows are multiples of this
@@ -55,8 +56,10 @@ struct Ibp2Tables {
 
   static constexpr unsigned kPairFields = 64;  // values of six bits: a pair's fields and what follows them
   uint16_t pairs[kIbp2Classes * kIbp2Classes * kPairFields];  // codes of both chunks, the first one low
+  uint8_t first[32];                                          // codes, eight for each class
   uint8_t second[32], third[32];  // codes, four and eight for each value of a code that leads there
   Word leaf[kIbp2Leaves];         // at the top of the word
+  Ibp2LaneTables lanes;
 
   // Bits of the first fields of n coded chunks: of all positions, or of n alike ones.
   uint64_t first_bits(uint64_t n) const { return sparse ? n * k1_[0] : all_first_bits_; }
@@ -81,7 +84,7 @@ struct Ibp2Tables {
 };
 
 template <typename Word>
-Ibp2Tables<Word>::Ibp2Tables(const Ibp2Params& params)
+Ibp2Tables<Word>::Ibp2Tables(const Ibp2Params& params, size_t lanes)
     : num_chunks(params.num_chunks),
       unit(std::max<size_t>(4, S)),
       sign_bits(params.sign_bits),
@@ -93,7 +96,8 @@ Ibp2Tables<Word>::Ibp2Tables(const Ibp2Params& params)
       sparse(params.sparse),
       zero(static_cast<Word>(params.zero)),
       bitmap(params.num_chunks, params.levels),
-      is_alike(params.sparse && params.classes[0].k1 == 0 && params.tail_bits() == 0) {
+      is_alike(params.sparse && params.classes[0].k1 == 0 && params.tail_bits() == 0),
+      lanes(params, lanes) {
   for (size_t c = 0; c < params.classes.size(); ++c) k1_[c] = params.classes[c].k1;
   for (unsigned l = 0; l < kIbp2Leaves; ++l) leaf[l] = static_cast<Word>(params.leaf[l] << (W - head_bits));
   add_positions(params);
@@ -143,15 +147,15 @@ void Ibp2Tables<Word>::add_groups() {
 
 template <typename Word>
 void Ibp2Tables<Word>::add_codes(const Ibp2Params& params) {
-  uint8_t first[kIbp2Classes][8] = {};  // the codes of a first field
+  std::fill_n(first, sizeof(first), uint8_t{0});
   std::fill_n(second, sizeof(second), uint8_t{0});
   std::fill_n(third, sizeof(third), uint8_t{0});
   for (size_t c = 0; c < params.classes.size(); ++c) {
     const Ibp2Class& made = params.classes[c];
     const uint8_t* symbols = made.symbols;
-    for (unsigned f = 0; f < made.num_first(); ++f) first[c][f] = *symbols++;
+    for (unsigned f = 0; f < made.num_first(); ++f) first[8 * c + f] = *symbols++;
     for (unsigned i = 0; i < made.g; ++i)
-      first[c][made.num_first() + i] = static_cast<uint8_t>(kIbp2Link | (8 * c + 4 * i));
+      first[8 * c + made.num_first() + i] = static_cast<uint8_t>(kIbp2Link | (8 * c + 4 * i));
     if (made.g == 0) continue;
     for (unsigned i = 0; i < made.num_second(); ++i) second[8 * c + i] = *symbols++;
     second[8 * c + made.num_second()] = static_cast<uint8_t>(kIbp2Link | 8 * c);
@@ -161,8 +165,8 @@ void Ibp2Tables<Word>::add_codes(const Ibp2Params& params) {
   for (unsigned a = 0; a < kIbp2Classes; ++a)
     for (unsigned b = 0; b < kIbp2Classes; ++b)
       for (unsigned fields = 0; fields < kPairFields; ++fields) {
-        const unsigned low = first[a][fields & ((1u << k1_[a]) - 1)];
-        const unsigned high = first[b][fields >> k1_[a] & ((1u << k1_[b]) - 1)];
+        const unsigned low = first[8 * a + (fields & ((1u << k1_[a]) - 1))];
+        const unsigned high = first[8 * b + (fields >> k1_[a] & ((1u << k1_[b]) - 1))];
         pairs[(a * kIbp2Classes + b) * kPairFields + fields] = static_cast<uint16_t>(low | high << 8);
       }
 }

@@ -83,6 +83,7 @@ std::unique_ptr<RowCodec> make_ibp_codec(const uint8_t* mask, const uint8_t* bit
   if (chunk_bits != 8 && chunk_bits != 16 && chunk_bits != 32 && chunk_bits != 64)
     throw std::invalid_argument("chunk_bits is not 8, 16, 32 or 64");
   if (row_bytes % (chunk_bits / 8)) throw std::invalid_argument("chunk_bits does not divide the row");
+  if (level == SimdLevel::kNeon) level = SimdLevel::kPortable;
   switch (chunk_bits) {
     case 8:
       return std::make_unique<IbpCodec<uint8_t>>(mask, bitval, row_bytes, level);

@@ -7,8 +7,8 @@
 namespace gnn_ibp {
 namespace {
 
-constexpr SimdLevel kLevels[] = {SimdLevel::kPortable, SimdLevel::kBmi2, SimdLevel::kAvx2,
-                                 SimdLevel::kAvx512};
+constexpr SimdLevel kLevels[] = {SimdLevel::kPortable, SimdLevel::kBmi2, SimdLevel::kAvx2, SimdLevel::kAvx512,
+                                 SimdLevel::kNeon};
 
 // A test runs that level's code without the processor: see ibp_avx512.cpp.
 #ifdef GNN_IBP_EMULATED_AVX512
@@ -28,8 +28,13 @@ bool is_supported(SimdLevel level) {
       return __builtin_cpu_supports("avx2") && is_supported(SimdLevel::kBmi2);
     case SimdLevel::kAvx512:
       return is_supported(SimdLevel::kAvx2) &&
-             (kEmulatedAvx512 || (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-                                  __builtin_cpu_supports("avx512vbmi2")));
+             (kEmulatedAvx512 ||
+              (__builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+               __builtin_cpu_supports("avx512vbmi") && __builtin_cpu_supports("avx512vbmi2")));
+#endif
+#ifdef GNN_IBP_NEON
+    case SimdLevel::kNeon:
+      return true;
 #endif
     default:
       return false;
@@ -60,6 +65,8 @@ const char* name_of(SimdLevel level) {
       return "avx2";
     case SimdLevel::kAvx512:
       return "avx512";
+    case SimdLevel::kNeon:
+      return "neon";
     default:
       return "portable";
   }
@@ -75,10 +82,10 @@ std::vector<SimdLevel> supported_simd_levels() {
   return supported;
 }
 
-SimdLevel simd_level() {
+SimdLevel simd_level(SimdLevel without_pdep) {
   if (const char* name = std::getenv("GNN_IBP_SIMD")) return named_level(name);
   const SimdLevel best = supported_simd_levels().back();
-  return best == SimdLevel::kBmi2 && !has_fast_pdep() ? SimdLevel::kPortable : best;
+  return best < without_pdep && !has_fast_pdep() ? SimdLevel::kPortable : best;
 }
 
 bool has_fast_pdep() {

@@ -26,8 +26,9 @@ class Case(NamedTuple):
 
 def cases(file: BinaryIO) -> Iterator[Case]:
     """Of the file, one after the other."""
-    while head := file.read(24):
-        chunk_bits, row_bytes, num_rows = array("q", head)
+    while head := file.read(48):
+        version, chunk_bits, row_bytes, num_rows, num_damaged, _ = array("q", head)
+        assert (version, num_damaged) == (1, 0), "rows of version 1 alone are read here"
         planes = file.read(row_bytes), file.read(row_bytes), file.read(num_rows * row_bytes)
         sizes = array("q", file.read(8 * num_rows))
         yield Case(chunk_bits, row_bytes, *planes, sizes, file.read(sum(sizes)))

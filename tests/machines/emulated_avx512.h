@@ -1,5 +1,6 @@
-// The AVX-512 instructions that ibp_avx512.cpp uses, in plain C++ and under their own names, so that its very
-// lines run on any x86-64 with AVX2. Inside of namespace gnn_ibp these names hide those of <immintrin.h>.
+// The AVX-512 instructions that the *_avx512.cpp use, in plain C++ and under their own names, so that its
+// very lines run on any x86-64 with AVX2. Inside of namespace gnn_ibp these names hide those of
+// <immintrin.h>.
 #pragma once
 
 #include <immintrin.h>
@@ -12,6 +13,7 @@
 #undef _mm512_alignr_epi64
 #undef _mm512_extracti32x4_epi32
 #undef _mm512_mask_blend_epi16
+#undef _mm512_mask_blend_epi8
 #undef _mm512_slli_epi32
 #undef _mm512_srli_epi16
 #undef _mm512_srli_epi32
@@ -66,6 +68,9 @@ __m512i aligned(const __m512i& a, const __m512i& b, unsigned by) {
       [&](unsigned i) { return i + by < kLanes ? lane<T>(b, i + by) : lane<T>(a, i + by - kLanes); });
 }
 
+// The count of a shift whose lanes share it.
+inline uint64_t places(const __m128i& by) { return static_cast<uint64_t>(_mm_cvtsi128_si64(by)); }
+
 #define EMULATED(name, T, arguments, expression)                             \
   inline __m512i name arguments {                                            \
     return lanes<T>([&](unsigned i) { return static_cast<T>(expression); }); \
@@ -73,6 +78,7 @@ __m512i aligned(const __m512i& a, const __m512i& b, unsigned by) {
 #define A(T) lane<T>(a, i)
 #define B(T) lane<T>(b, i)
 #define ONE (const __m512i& a, unsigned by)
+#define BY (const __m512i& a, const __m128i& by)
 #define TWO (const __m512i& a, const __m512i& b)
 
 // What there is for lanes of each width.
@@ -102,6 +108,19 @@ EMULATED_WIDTH(16, uint16_t)
 EMULATED_WIDTH(32, uint32_t)
 EMULATED_WIDTH(64, uint64_t)
 
+// What there is for bytes, where lanes of the other widths have it above.
+EMULATED(_mm512_set1_epi8, uint8_t, (char x), x + 0 * i)
+EMULATED(_mm512_add_epi8, uint8_t, TWO, A(uint8_t) + B(uint8_t))
+EMULATED(_mm512_permutexvar_epi8, uint8_t, TWO, b.bytes[A(uint8_t) % 64])
+EMULATED(_mm512_maskz_permutexvar_epi8, uint8_t, (uint64_t mask, const __m512i& a, const __m512i& b),
+         mask >> i & 1 ? b.bytes[A(uint8_t) % 64] : 0)
+EMULATED(_mm512_mask_blend_epi8, uint8_t, (uint64_t mask, const __m512i& a, const __m512i& b),
+         mask >> i & 1 ? B(uint8_t) : A(uint8_t))
+
+EMULATED(_mm512_sll_epi16, uint16_t, BY, places(by) < 16 ? A(uint16_t) << places(by) : 0)
+EMULATED(_mm512_srl_epi16, uint16_t, BY, places(by) < 16 ? A(uint16_t) >> places(by) : 0)
+EMULATED(_mm512_mullo_epi16, uint16_t, TWO, unsigned{A(uint16_t)} * B(uint16_t))
+EMULATED(_mm512_mulhi_epu16, uint16_t, TWO, unsigned{A(uint16_t)} * B(uint16_t) >> 16)
 EMULATED(_mm512_slli_epi32, uint32_t, ONE, by < 32 ? A(uint32_t) << by : 0)
 EMULATED(_mm512_and_si512, uint64_t, TWO, A(uint64_t) & B(uint64_t))
 EMULATED(_mm512_or_si512, uint64_t, TWO, A(uint64_t) | B(uint64_t))
@@ -113,6 +132,7 @@ EMULATED(_mm512_maskz_loadu_epi8, uint8_t, (uint64_t mask, const uint8_t* at), m
 #undef EMULATED_WIDTH
 #undef EMULATED
 #undef ONE
+#undef BY
 #undef TWO
 
 inline __m512i _mm512_loadu_si512(const void* at) {
@@ -132,6 +152,62 @@ inline __m512i _mm512_alignr_epi32(const __m512i& a, const __m512i& b, unsigned 
 inline __m512i _mm512_alignr_epi64(const __m512i& a, const __m512i& b, unsigned by) {
   return aligned<uint64_t>(a, b, by);
 }
+
+inline __m512i operator&(const __m512i& a, const __m512i& b) { return _mm512_and_si512(a, b); }
+inline __m512i operator|(const __m512i& a, const __m512i& b) { return _mm512_or_si512(a, b); }
+inline __m512i operator^(const __m512i& a, const __m512i& b) {
+  return lanes<uint64_t>([&](unsigned i) { return A(uint64_t) ^ B(uint64_t); });
+}
+
+inline uint64_t _mm512_movepi8_mask(const __m512i& a) {
+  uint64_t mask = 0;
+  for (unsigned i = 0; i < 64; ++i) mask |= uint64_t{A(uint8_t)} >> 7 << i;
+  return mask;
+}
+
+inline __m512i _mm512_broadcast_i64x4(const __m256i& a) {
+  __m512i made;
+  std::memcpy(made.bytes, &a, 32);
+  std::memcpy(made.bytes + 32, &a, 32);
+  return made;
+}
+
+// The bytes of a, in order, where the mask has ones; 0 elsewhere.
+inline __m512i _mm512_maskz_expand_epi8(uint64_t mask, const __m512i& a) {
+  unsigned num = 0;
+  return lanes<uint8_t>([&](unsigned i) { return mask >> i & 1 ? a.bytes[num++] : 0; });
+}
+
+// Of each lane of b, rotated by each byte of a's, the lowest byte.
+inline __m512i _mm512_multishift_epi64_epi8(const __m512i& a, const __m512i& b) {
+  return lanes<uint8_t>([&](unsigned i) {
+    const uint64_t of = lane<uint64_t>(b, i / 8);
+    return funnel<uint64_t>(of, of, 64 - A(uint8_t) % 64);
+  });
+}
+
+// In each 16 bytes, the lanes of a and b in turns: of their lower halves from 0 on, of their upper ones from
+// the middle on.
+template <typename T>
+__m512i in_turns(const __m512i& a, const __m512i& b, unsigned first) {
+  constexpr unsigned kLanes = 16 / sizeof(T);
+  return lanes<T>([&](unsigned i) {
+    const unsigned from = i / kLanes * kLanes + first * kLanes / 2 + i % kLanes / 2;
+    return lane<T>(i % 2 ? b : a, from);
+  });
+}
+
+#define EMULATED_UNPACK(n)                                                    \
+  inline __m512i _mm512_unpacklo_epi##n(const __m512i& a, const __m512i& b) { \
+    return in_turns<uint##n##_t>(a, b, 0);                                    \
+  }                                                                           \
+  inline __m512i _mm512_unpackhi_epi##n(const __m512i& a, const __m512i& b) { \
+    return in_turns<uint##n##_t>(a, b, 1);                                    \
+  }
+EMULATED_UNPACK(8)
+EMULATED_UNPACK(16)
+EMULATED_UNPACK(32)
+#undef EMULATED_UNPACK
 
 inline __m128i _mm512_extracti32x4_epi32(const __m512i& a, int which) {
   return _mm_loadu_si128(reinterpret_cast<const __m128i*>(a.bytes + 16 * which));

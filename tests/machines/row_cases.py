@@ -1,18 +1,22 @@
 """Rows and how they are stored, as a flat file that check_rows.cpp reads; everything is little-endian.
 
-Case after case: int64 chunk_bits, row_bytes, num_rows; uint8 mask (row_bytes), bitval (row_bytes), rows
-(num_rows, row_bytes); int64 sizes (num_rows) of the stored rows; these, back to back.
+Case after case: int64 version of the format, chunk_bits, row_bytes, num_rows, num_damaged, params_bytes;
+uint8 params (mask and bitval of version 1, the block of version 2), rows (num_rows, row_bytes); int64 sizes
+of the stored rows, then of damaged ones; both, back to back.
 """
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
+import ibp2_cases
 import numpy as np
 from numpy.typing import NDArray
 
 from gnn_ibp import IBPCodec, reference
+from gnn_ibp.ibp2 import reference as ibp2_reference
+from gnn_ibp.ibp2.params import Params
 from gnn_ibp.reference import Masks
 
 GOLDEN = Path(__file__).resolve().parents[1] / "golden" / "ibp_golden.json"
@@ -22,19 +26,26 @@ Bytes = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class RowCase:
-    """rows: uint8 (N, row_bytes). stored: each row as it is stored."""
+    """rows: uint8 (N, row_bytes). stored: each row as it is stored. damaged: what is refused as a row."""
 
-    masks: Masks
+    params: Masks | Params
     rows: Bytes
     stored: list[bytes]
+    damaged: list[bytes] = field(default_factory=list)
 
     def tobytes(self) -> bytes:
-        word_bytes = self.masks.mask.itemsize
-        head = np.array([8 * word_bytes, self.rows.shape[1], len(self.rows)], "<i8")
-        words = [plane.astype(f"<u{word_bytes}") for plane in (self.masks.mask, self.masks.bitval)]
-        sizes = np.array([len(row) for row in self.stored], "<i8")
-        parts = head, *words, self.rows, sizes
-        return b"".join([*(part.tobytes() for part in parts), *self.stored])
+        if isinstance(self.params, Params):
+            version, chunk_bits, params = 2, self.params.chunk_bits, self.params.to_bytes()
+        else:
+            version, chunk_bits = 1, 8 * self.params.mask.itemsize
+            planes = [
+                plane.astype(f"<u{chunk_bits // 8}") for plane in (self.params.mask, self.params.bitval)
+            ]
+            params = b"".join(plane.tobytes() for plane in planes)
+        head = version, chunk_bits, self.rows.shape[1], len(self.rows), len(self.damaged), len(params)
+        sizes = [len(row) for row in self.stored + self.damaged]
+        parts = np.array(head, "<i8").tobytes(), params, self.rows.tobytes(), np.array(sizes, "<i8").tobytes()
+        return b"".join([*parts, *self.stored, *self.damaged])
 
 
 def golden_cases() -> Iterator[RowCase]:
@@ -65,6 +76,25 @@ def kernel_cases(rows_per_case: int) -> Iterator[RowCase]:
         rows = random_rows(rng, masks, rows_per_case)
         packed = IBPCodec(masks.mask, masks.bitval, chunk_bits).encode(rows)
         yield RowCase(masks, rows, [packed.row(i) for i in range(len(rows))])
+
+
+def ibp2_golden_cases() -> Iterator[RowCase]:
+    """The golden vectors of version 2, damaged ones too."""
+    for golden in ibp2_cases.GOLDEN:
+        rows = [np.frombuffer(bytes.fromhex(row["row"]), np.uint8) for row in golden["rows"]]
+        stored = [bytes.fromhex(row["stored"]) for row in golden["rows"]]
+        damaged = [bytes.fromhex(row["stored"]) for row in golden["damaged"]]
+        yield RowCase(ibp2_cases.golden_params(golden), np.array(rows), stored, damaged)
+
+
+def ibp2_reference_cases(tables_per_length: int) -> Iterator[RowCase]:
+    """Rows of version 2 under strange tables, of both kinds, as the reference stores them."""
+    rng = np.random.default_rng(2)
+    for num_chunks in ibp2_cases.NUM_CHUNKS:
+        for kind in "DS" * tables_per_length:
+            params = ibp2_cases.random_params(rng, kind, num_chunks)
+            rows = ibp2_cases.rows_for(rng, params, 5)
+            yield RowCase(params, rows, ibp2_reference.encode_rows(rows, params))
 
 
 def random_masks(rng: np.random.Generator, chunk_bits: int, num_chunks: int) -> Masks:

@@ -6,7 +6,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from row_cases import golden_cases, reference_cases
+from row_cases import golden_cases, ibp2_golden_cases, ibp2_reference_cases, reference_cases
 
 from gnn_ibp import ops
 
@@ -21,13 +21,14 @@ def test_rows_are_encoded_and_decoded_bit_for_bit(tmp_path: Path) -> None:
     if compiler is None or "avx2" not in ops.simd_levels():
         pytest.skip("the AVX-512 level was not tested: a C++ compiler and a processor with AVX2 are needed")
     program, file = tmp_path / "check_rows", tmp_path / "cases"
-    names = [*SOURCES, *sorted(path.name for path in (KERNELS / "cpu").glob("ibp_*.cpp"))]
+    names = [*SOURCES, *sorted(path.name for path in (KERNELS / "cpu").glob("ibp*.cpp"))]
     flags = ["-std=c++20", "-O1", "-Wall", "-Wextra", "-Werror", "-pthread", "-DGNN_IBP_EMULATED_AVX512"]
     command = [compiler, *flags, f"-I{KERNELS}", f"-I{HERE}", HERE / "check_rows.cpp"]
     command += [KERNELS / "cpu" / name for name in names]
     built = subprocess.run([*command, "-o", program], capture_output=True, text=True)
     assert built.returncode == 0, built.stderr
-    cases = [*golden_cases(), *reference_cases(rows_per_case=20)]
+    version2 = [*ibp2_golden_cases(), *ibp2_reference_cases(tables_per_length=8)]
+    cases = [*golden_cases(), *reference_cases(rows_per_case=20), *version2]
     file.write_bytes(b"".join(case.tobytes() for case in cases))
     environment = os.environ | {"GNN_IBP_SIMD": "avx512"}
     run = subprocess.run([program, file], capture_output=True, text=True, env=environment)

@@ -3,11 +3,18 @@
 import shutil
 import subprocess
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
-from row_cases import RowCase, golden_cases, kernel_cases, reference_cases
+from row_cases import (
+    RowCase,
+    golden_cases,
+    ibp2_golden_cases,
+    ibp2_reference_cases,
+    kernel_cases,
+    reference_cases,
+)
 
 HERE = Path(__file__).resolve().parent
 KERNELS = HERE.parents[1] / "kernels"
@@ -32,7 +39,7 @@ class Machine:
 
 X86, ARM = "x86_64-linux-gnu-g++", "aarch64-linux-gnu-g++"
 MACHINES = [
-    Machine("aarch64", ARM, ("qemu-aarch64",), "portable"),
+    Machine("aarch64", ARM, ("qemu-aarch64",), "portable neon"),
     Machine("x86-64 without AVX, BMI", X86, ("qemu-x86_64", "-cpu", "Nehalem"), "portable"),
     Machine("x86-64 with BMI2, AVX2", X86, ("qemu-x86_64", "-cpu", "max"), "portable bmi2 avx2"),
 ]
@@ -57,7 +64,8 @@ def build(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.fixture(scope="module")
 def cases() -> list[RowCase]:
-    return [*golden_cases(), *reference_cases(rows_per_case=20), *kernel_cases(rows_per_case=5000)]
+    version1 = [*golden_cases(), *reference_cases(rows_per_case=20), *kernel_cases(rows_per_case=5000)]
+    return [*version1, *ibp2_golden_cases(), *ibp2_reference_cases(tables_per_length=8)]
 
 
 @pytest.mark.parametrize("machine", MACHINES, ids=[machine.name for machine in MACHINES])
@@ -74,11 +82,19 @@ def test_rows_are_encoded_and_decoded_bit_for_bit(
 def test_a_row_that_is_stored_otherwise_is_noticed(
     machine: Machine, build: Callable[[str], Path], tmp_path: Path
 ):
-    case = next(golden_cases())
-    wrong = bytes([case.stored[2][0] ^ 1]) + case.stored[2][1:]
-    stored = [*case.stored[:2], wrong, *case.stored[3:]]
-    run = check(machine, build, [RowCase(case.masks, case.rows, stored)], tmp_path)
-    assert (run.returncode, run.stderr) == (1, "encoded row 2 is wrong\n")
+    for case in (next(golden_cases()), next(ibp2_golden_cases())):
+        wrong = bytes([case.stored[0][0] ^ 1]) + case.stored[0][1:]
+        run = check(machine, build, [replace(case, stored=[wrong, *case.stored[1:]])], tmp_path)
+        assert (run.returncode, run.stderr) == (1, "encoded row 0 is wrong\n")
+
+
+@pytest.mark.parametrize("machine", MACHINES, ids=[machine.name for machine in MACHINES])
+def test_a_good_row_that_is_called_damaged_is_noticed(
+    machine: Machine, build: Callable[[str], Path], tmp_path: Path
+):
+    case = next(ibp2_golden_cases())
+    run = check(machine, build, [replace(case, damaged=case.stored[:1])], tmp_path)
+    assert (run.returncode, run.stderr) == (1, "damaged row 0 is taken for a good one\n")
 
 
 def check(
