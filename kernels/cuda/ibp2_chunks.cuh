@@ -3,7 +3,7 @@
 //   chunk = s (sf bits) | e (E bits) | tail: high plane's bits, low plane's bytes | z zero bits
 //
 //   e is the sum of base and leaf, at the top of a register, where what is carried beyond E bits is lost.
-//   Below 16 bits a chunk is made in the upper half of a register.
+//   A 16-bit chunk is made in the upper half of a register.
 #pragma once
 
 #include "cuda/ibp2_codes.cuh"
@@ -64,7 +64,7 @@ class Ibp2Chunks {
   // The top of chunk i, all else 0.
   static __device__ __forceinline__ Word coded(const Ibp2Table<W>& table, const Ibp2Part<W>& part,
                                                uint32_t code, unsigned i) {
-    const uint32_t sgn = Ibp2Codes<W, 32, 1>::place_of(part, i) >> 1;  // at kFlips
+    const uint32_t sgn = part.place(i) >> 1;  // at kFlips
     const Word sign = static_cast<Word>((code ^ sgn) & kFlips) << (kBits - 7);
     const Word exponent = (base(part.base, i) + table.leaf(code)) >> table.numbers.sign_bits;
     return (exponent ^ sign) >> (kBits - W);

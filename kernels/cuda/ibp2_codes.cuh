@@ -37,7 +37,7 @@ class Ibp2Codes {
       const uint32_t fields = bits32(words, first_begin + parts[p].first_at);
 #pragma unroll
       for (unsigned i = 0; i < kChunks; ++i) {
-        const uint32_t place = place_of(parts[p], i);
+        const uint32_t place = parts[p].place(i);
         const uint32_t code = table.codes(0)[(place >> 5 & 3) * 8 + (fields >> place % 32 & 7)];
         codes_[p * kChunks + i] = parts[p].valid >> i & 1 ? code : 0;
       }
@@ -54,10 +54,6 @@ class Ibp2Codes {
   // A bit for each chunk of piece p whose top is stored as it is, and where these tops begin.
   __device__ __forceinline__ uint32_t raws(unsigned p) const { return of_piece(raws_, p); }
   __device__ __forceinline__ uint32_t raw_at(unsigned p) const { return at_[p]; }
-
-  static __device__ __forceinline__ uint32_t place_of(const Ibp2Part<W>& part, unsigned i) {
-    return part.places[W == 16 ? i / 4 : 0] >> 8 * (i % 4) & 0xFF;
-  }
 
  private:
   static __device__ __forceinline__ uint32_t of_piece(uint32_t bits, unsigned p) {

@@ -18,18 +18,14 @@ struct Ibp2RowParts {
   }
 };
 
-// Of a row that has no parts: what is read is its beginning, and not used.
-__device__ __forceinline__ Ibp2RowParts no_parts(uint32_t begin) {
-  return {{begin, begin, false}, begin, begin};
-}
-
-// Of `num_coded` chunks with `first_bits` bits of level 1; later.well tells whether they fit.
+// Of `num_coded` chunks with `first_bits` bits of level 1; later.well tells whether they fit. Where not, they
+// all are the beginning of the row, and not to be used.
 __device__ __forceinline__ Ibp2RowParts find_parts(const Ibp2Numbers& numbers, uint32_t begin, uint32_t end,
                                                    uint32_t first_bits, uint32_t num_coded) {
   const uint32_t fields = begin + (first_bits + 7) / 8 * 8;
   const uint32_t low_bits = num_coded * numbers.low_bits;
   const uint32_t high_bits = (num_coded * numbers.high_bits + 7) / 8 * 8;
-  if (fields + low_bits + high_bits > end) return no_parts(begin);
+  if (fields + low_bits + high_bits > end) return {{begin, begin, false}, begin, begin};
   return {{fields, end - low_bits - high_bits, true}, end - low_bits - high_bits, end - low_bits};
 }
 

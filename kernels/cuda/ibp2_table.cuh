@@ -1,4 +1,4 @@
-// The parameters of row format version 2 on the device, as gnn_ibp.ops.ibp2_device lays them out.
+// The parameters of row format version 2 on the device, as gnn_ibp.ops.device_ibp2 lays them out.
 //
 //   64 bytes          numbers: Ibp2Numbers
 //   96 bytes          codes of level 1, 2 and 3: what a field says, a byte each
@@ -58,6 +58,10 @@ struct Ibp2Part {
   uint32_t places[W == 16 ? 2 : 1];
   uint32_t first_at;  // where its fields of level 1 begin
   uint32_t valid;     // a bit for each of its chunks that there is
+
+  __device__ __forceinline__ uint32_t place(unsigned i) const {
+    return places[W == 16 ? i / 4 : 0] >> 8 * (i % 4) & 0xFF;
+  }
 };
 
 template <unsigned W>

@@ -36,7 +36,7 @@ struct WideWord<64> {
 // In place of the bits that every chunk of a piece leaves out, where they are not equally many.
 constexpr uint32_t kUneven = 0xFFFFFFFFu;
 
-// The parameters, as gnn_ibp.ops.device lays them out: `plane_bytes` bytes each of keep, bitval, and the
+// The parameters, as gnn_ibp.ops.device_ibp lays them out: `plane_bytes` bytes each of keep, bitval, and the
 // moves; then a byte a chunk, the bits it leaves out; then a word a piece, the same of all its chunks, or
 // kUneven. Rows are filled up with zeros to whole pieces, which are LANES * 16 bytes of a decoded row.
 template <unsigned W, unsigned LANES>

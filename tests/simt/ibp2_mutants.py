@@ -42,7 +42,7 @@ MUTANTS = [
     Mutant("bits of the next RAW", _CHUNKS, " >> (kBits - W);\n        raw_at", ";\n        raw_at"),
     Mutant("high fields of 16 chunks cut", _CHUNKS, "W == 16 ? bits64(words, tails.high)", "W == 1 ? 0"),
     # parts of a row
-    Mutant("parts unchecked", _ROW, "if (fields + low_bits + high_bits > end) return no_parts(begin);", ""),
+    Mutant("parts unchecked", _ROW, "if (fields + low_bits + high_bits > end)", "if (false)"),
     Mutant("parts must leave room", _ROW, "high_bits > end)", "high_bits >= end)"),
     Mutant("level 1 cut", _ROW, "(first_bits + 7) / 8", "first_bits / 8"),
     Mutant("high plane cut", _ROW, "numbers.high_bits + 7) / 8", "numbers.high_bits) / 8"),
@@ -52,7 +52,6 @@ MUTANTS = [
     Mutant("stores beyond a long row", _LONG, "min(row_bytes_ - before, kUnitBytes) : 0", "kUnitBytes : 0"),
     Mutant("tails far beyond a long row", _LONG, "min(chunk, table_.num_chunks)", "chunk + 64"),
     # bitmap
-    Mutant("bitmap unchecked", _BITMAP, "if (count > size - num_bytes_) return false;", ""),
     Mutant("listed zeros accepted", _BITMAP, "well &= is_whole || ", "well &= true || "),
     Mutant("bits beyond the row accepted", _BITMAP, " && !(last >> last_bits);", ";"),
     Mutant("bits of a byte that is not stored", _BITMAP, "has_last = last >> (last_bits - 1) & 1;", ""),
@@ -73,20 +72,9 @@ MUTANTS = [
         "find_more<LEVEL>();\n    __syncwarp();",
         "find_more<LEVEL>();",
     ),
-    Mutant(
-        "ones: no barrier before they are overwritten", _BITMAP, "+= count;\n    __syncwarp();", "+= count;"
-    ),
     # sparse rows
     Mutant("stores beyond a sparse row", _SPARSE, "min(row_bytes_ - at, kUnitBytes)", "kUnitBytes"),
-    Mutant(
-        "chunks beyond the coded ones put", _SPARSE, "if (number + i < count)", "if (number + i <= count)"
-    ),
-    Mutant(
-        "no barrier between zeros and chunks",
-        _SPARSE,
-        "fill(to, store_step, lane);\n    __syncwarp();",
-        "fill(to, store_step, lane);",
-    ),
+    Mutant("more chunks put than coded", _SPARSE, "if (number + i < count)", "if (number + i <= count)"),
     # whole rows
     Mutant("rows longer than a slot staged", _WHOLE, "<= Codec::kStageBytes", "<= 2 * Codec::kStageBytes"),
     Mutant("whole: copies not waited for", _WHOLE, "cp_async_wait<1>();", "cp_async_wait<2>();"),
