@@ -180,17 +180,17 @@ class Ibp2Encoder {
     coded_.for_each(row, write, [](const Ibp2BitmapBytes&) {});
   }
 
+  // Two loops, each of which the compiler turns into vectors.
   template <unsigned LowBytes>
   void split_tails(const uint8_t* __restrict chunks, size_t count, uint8_t* __restrict highs,
                    uint8_t* __restrict low) const {
     const Word tail_bits = static_cast<Word>((uint64_t{1} << head_shift_) - 1);
     const unsigned tail_shift = tables_.zero_bits;
-    for (size_t i = 0; i < count; ++i) {
-      const Word tail = static_cast<Word>((load_le<Word>(chunks + i * S) & tail_bits) >> tail_shift);
-      const Word bytes = to_little_endian(tail);
-      std::memcpy(low + i * LowBytes, &bytes, LowBytes);
-      highs[i] = static_cast<uint8_t>(tail >> (8 * LowBytes));
-    }
+    const auto tail = [&](size_t i) {
+      return static_cast<Word>((load_le<Word>(chunks + i * S) & tail_bits) >> tail_shift);
+    };
+    for (size_t i = 0; i < count; ++i) store_low<Word, LowBytes>(low + i * LowBytes, tail(i));
+    for (size_t i = 0; i < count; ++i) highs[i] = static_cast<uint8_t>(tail(i) >> (8 * LowBytes));
   }
 
   const Tables& tables_;

@@ -38,6 +38,17 @@ Word load_low(const uint8_t* low) {
   }
 }
 
+// Writes them, no byte more.
+template <typename Word, unsigned Bytes>
+void store_low(uint8_t* low, Word tail) {
+  if constexpr (Bytes == 1 || Bytes == 2) {
+    store_le(low, static_cast<std::conditional_t<Bytes == 1, uint8_t, uint16_t>>(tail));
+  } else {
+    const Word bytes = to_little_endian(tail);
+    std::memcpy(low, &bytes, Bytes);
+  }
+}
+
 // Moves eight fields of `width` bits, 0 to 7, apart to eight bytes and together again: halves, quarters,
 // single fields.
 class HighPlane {
