@@ -78,7 +78,10 @@ struct RowLayout {
   }
 
  private:
-  bool has_shifts() const { return std::has_single_bit(unit) && std::has_single_bit(align) && align >= unit; }
+  bool has_shifts() const { return is_power_of_two(unit) && is_power_of_two(align) && align >= unit; }
+
+  // std::has_single_bit is a call where no instruction counts ones.
+  static bool is_power_of_two(uint64_t x) { return x != 0 && (x & (x - 1)) == 0; }
 };
 
 }  // namespace gnn_ibp

@@ -55,10 +55,21 @@ void touch_index(const Place& place, Touch& touch) {
   if (place.slot < layout.num_rows) layout.touch_index(place.slot, touch);
 }
 
-void locate(Place& place) {
+// The extent of the row at `place`. Where it follows the one before it, in a group, no sum over the group is
+// needed.
+Extent extent_of(const Place& place, const Place& before) {
+  const RowSource& source = *place.source;
+  const bool follows = before.source == place.source && before.stored && place.slot == before.slot + 1;
+  if (!follows || source.layout.in_place() || place.slot % RowLayout::kGroup == 0)
+    return source.layout.extent(place.slot);
+  const uint64_t before_at = static_cast<uint64_t>(before.stored - source.first);
+  return {before_at + source.layout.aligned_size(before.slot), source.layout.size(place.slot)};
+}
+
+void locate(Place& place, const Place& before) {
   const RowSource& source = *place.source;
   if (place.slot >= source.layout.num_rows) return;
-  const auto [at, size] = source.layout.extent(place.slot);
+  const auto [at, size] = extent_of(place, before);
   if (at > source.num_bytes || size > source.num_bytes - at) return;
   place.encoded = source.layout.encoded(place.slot);
   place.stored = source.first + at;
@@ -140,7 +151,7 @@ void wait_for_rows(Place* places, int64_t count) {
   for (int64_t k = 0; k < count; ++k)
     if (places[k].source) touch_index(places[k], touch);
   for (int64_t k = 0; k < count; ++k)
-    if (places[k].source) locate(places[k]);
+    if (places[k].source) locate(places[k], places[k == 0 ? 0 : k - 1]);
   for (int64_t k = 0; k < count; ++k) touch_row(places[k], touch);
 }
 
