@@ -104,7 +104,7 @@ class IBP2Codec(RowCodec):
             "tail_bits": tables.tail_bits,
             "zero_bits": tables.zero_bits,
             **sparse,
-            "codes": " ".join(f"{code.k1}/{code.g}" for code in tables.codes),
+            "codes (k1/g)": " ".join(f"{code.k1}/{code.g}" for code in tables.codes),
         }
 
     def part_bits(self, rows: Bytes) -> dict[str, int]:

@@ -178,7 +178,7 @@ def test_codec_survives_pickling_and_its_file_header(rows: NDArray[np.float32]) 
     for copy in (pickle.loads(pickle.dumps(codec)), codec_from_params(2, codec.row_bytes, codec.params)):
         assert copy == codec and hash(copy) == hash(codec)
         assert np.array_equal(copy.decode(packed), rows)
-    assert codec != IBP2Codec.fit(-rows) and codec != IBPCodec.fit(rows)
+    assert codec != IBP2Codec.fit(-rows) and codec != IBPCodec.fit(rows) and codec != "a codec"
     assert repr(codec).startswith(f"IBP2Codec({codec.row_bytes} bytes in chunks of 32 bits, kind ")
 
 

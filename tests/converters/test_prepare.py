@@ -198,6 +198,9 @@ def test_the_row_format_that_saves_more_is_taken_for_each_feature(tmp_path: Path
     assert (plain.row_format("x"), plain.row_format("noise")) == (2, 1)
     old = Dataset.from_arrays(tmp_path / "b", x=x, features={"noise": noise}, threshold="sweep")
     assert (old.row_format("x"), old.row_format("noise")) == (1, 1)
+    flags = rng.random((700, 30)) < 0.1  # rows that chunks of 32 bits do not divide
+    narrow = Dataset.from_arrays(tmp_path / "d", x=x, features={"flags": flags}, chunk_bits=32)
+    assert (narrow.row_format("x"), narrow.row_format("flags")) == (1, 1)
     both = Dataset.from_arrays(tmp_path / "c", x=x, features={"noise": noise}, format=2)
     assert (both.row_format("x"), both.row_format("noise")) == (2, 2)
 
