@@ -9,6 +9,7 @@ from gnn_ibp.fit_sample import fit_sample
 from gnn_ibp.ibp2 import fit
 from gnn_ibp.ibp2.params import Params
 from gnn_ibp.ibp2.parts import part_bits
+from gnn_ibp.ibp2.reference import decode_row
 from gnn_ibp.ibp2.split import Split
 from gnn_ibp.row_bytes import Array, DType
 from gnn_ibp.row_codec import RowCodec, smallest
@@ -89,6 +90,10 @@ class IBP2Codec(RowCodec):
     def device_kernel(self) -> ops.DeviceKernel | None:
         """What decodes its rows on a device; None for 8-bit chunks."""
         return ops.ibp2_kernel(self.tables)
+
+    def decode_row(self, stored: bytes) -> bytes:
+        """One encoded row, by the NumPy definition: slow. Raises FormatError that says what is wrong."""
+        return decode_row(stored, self.tables)
 
     def describe(self) -> dict[str, object]:
         """Its parameters in words and numbers, for people."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from gnn_ibp import _kernels, ops
 from gnn_ibp.errors import FormatError
 from gnn_ibp.fit_sample import fit_sample
-from gnn_ibp.reference import Masks, as_chunks, participation, popcount
+from gnn_ibp.reference import Masks, as_chunks, decode_row, participation, popcount
 from gnn_ibp.row_bytes import Array
 from gnn_ibp.row_codec import RowCodec, smallest
 from gnn_ibp.rows import Bytes
@@ -138,6 +138,10 @@ class IBPCodec(RowCodec):
             return cls(mask, bitval, chunk_bits)
         except ValueError as error:
             raise FormatError(f"the codec's parameters are damaged: {error}") from error
+
+    def decode_row(self, stored: bytes) -> bytes:
+        """One encoded row, by the NumPy definition: slow. Raises FormatError that says what is wrong."""
+        return decode_row(stored, Masks(self.mask, self.bitval))
 
     def describe(self) -> dict[str, object]:
         """Its parameters in words and numbers, for people."""

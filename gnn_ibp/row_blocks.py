@@ -15,6 +15,9 @@ from gnn_ibp.progress import progress as progress_bar
 from gnn_ibp.row_codec import RowCodec
 from gnn_ibp.rows import GROUP, PAD_BYTES, Bytes, EncodedRows, Ids, RowIndex
 
+MAX_EXPLAINED_BYTES = 1 << 20
+"""What is wrong with a longer row is not told: the definition that knows it is too slow."""
+
 
 class RowBlock(NamedTuple):
     """Consecutive rows as they are stored, the first of them row `first_row` of the file."""
@@ -98,8 +101,16 @@ class RowBlocks:
         return Damage(str(self._file.path), block, *self._rows_of(block), what)
 
     def damaged_row(self, row: int) -> Damage:
-        """Of a row that is not well-formed."""
-        return self.damage(self._begin(row) // self._block_bytes, f"is damaged: row {row} is not well-formed")
+        """Of a row that is not well-formed; says why where the index tells which bytes are the row."""
+        what = f"is damaged: row {row} is not well-formed"
+        if self._index and self._row_bytes <= MAX_EXPLAINED_BYTES:
+            stored = np.empty(int(self._index.size_bytes(np.array([row]))[0]), np.uint8)
+            try:
+                self._file.read_into(ROWS_AT + self._begin(row), stored)
+                self._codec.decode_row(stored.tobytes())
+            except (FormatError, OSError) as error:
+                what += f": {error}"
+        return self.damage(self._begin(row) // self._block_bytes, what)
 
     def extent(self, block: int) -> tuple[int, int]:
         """Where the block begins, from the first row on, and its bytes."""

@@ -57,6 +57,10 @@ class RowCodec(ABC):
         """What decodes its rows on a device; None where nothing does."""
 
     @abstractmethod
+    def decode_row(self, stored: bytes) -> bytes:
+        """One encoded row, by the NumPy definition: slow. Raises FormatError that says what is wrong."""
+
+    @abstractmethod
     def describe(self) -> dict[str, object]:
         """Its parameters in words and numbers, for people."""
 

@@ -7,6 +7,7 @@ import pytest
 from some_rows import STORED, byte_codec, fitted_codec, in_threads, layout_of, numbered_file, same_bits
 
 from gnn_ibp import ops
+from gnn_ibp.codec import fit_codec
 from gnn_ibp.errors import FormatError
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.feature_writer import write_feature_file
@@ -105,9 +106,21 @@ def test_a_damaged_row_is_named(tmp_path: Path, stored: str) -> None:
     data[begin : begin + 4] = b"\0\0\0\0"  # row 7 then announces full chunks
     path.write_bytes(data)
     target = target_for(file, 2)
-    with pytest.raises(FormatError, match=r"x\.ibp: block 0 .* row 7 is not well-formed"):
+    with pytest.raises(FormatError, match=r"x\.ibp: block 0 .* row 7 is not well-formed") as raised:
         file.read_stored(np.array([3, 7]), target)
+    assert str(raised.value).endswith("payload of another size") == (stored == "condensed")
     file.read_stored(np.array([3, 6]), target)
+
+
+def test_what_is_wrong_with_a_row_of_version_2_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "x.ibp"
+    rows = np.random.default_rng(0).standard_normal((50, 128)).astype(np.float32)
+    write_feature_file(path, rows, fit_codec(rows, version=2))
+    data = bytearray(path.read_bytes())
+    data[ROWS_AT : ROWS_AT + 40] = 40 * b"\xff"  # row 0 then has more fields than there is room for
+    path.write_bytes(data)
+    with pytest.raises(FormatError, match=r"x\.ibp: block 0 .* row 0 .*: the variable stream does not fit"):
+        as_stored(FeatureFile(path), np.array([1, 0]))
 
 
 def test_a_cut_file_is_said_to_be(tmp_path: Path) -> None:
