@@ -38,7 +38,7 @@ struct World {
   World() {
     std::mt19937_64 rng(0);
     const std::vector<uint8_t> mask(kRowBytes, 0xF0), bitval(kRowBytes, 0x50);
-    codec = make_ibp_codec(mask.data(), bitval.data(), kRowBytes, 32, simd_level());
+    codec = make_ibp_codec(mask.data(), bitval.data(), kRowBytes, 32, simd_level(SimdLevel::kAvx2));
     for (auto& byte : rows) byte = static_cast<uint8_t>(rng() % 16 + 0x50);
     for (int64_t i = 0; i < kRows; ++i) {
       if (i % 3 == 0) rows[i * kRowBytes] = static_cast<uint8_t>(i);

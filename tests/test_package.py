@@ -40,7 +40,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *("--quiet", "--disable-pip-version-check", "--no-cache-dir", "--wheel-dir", folder),
         *("--config-settings", f"build-dir={folder / 'build'}"),
         *("--config-settings", "cmake.build-type=Debug"),  # compiled sooner: what is optimised
-        # is what all other tests run
+        *("--config-settings", "cmake.define.CMAKE_CXX_FLAGS_DEBUG=-O0"),  # is what all other tests run
         cwd=folder,
     )
     (path,) = folder.glob("*.whl")

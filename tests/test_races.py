@@ -7,7 +7,7 @@ import pytest
 from sanitized_build import KERNELS, THREAD, build_program
 
 TESTS = Path(__file__).resolve().parent
-NEEDED = ("edge_draw.cpp", "gather*.cpp", "ibp*.cpp", "read*.cpp", "sample*.cpp", "simd*.cpp", "thread*.cpp")
+NEEDED = ("edge_draw.cpp", "gather*.cpp", "ibp_*.cpp", "read*.cpp", "sample*.cpp", "simd*.cpp", "thread*.cpp")
 
 
 @pytest.mark.timeout(900)  # a cold build of the kernels on a busy machine
