@@ -41,7 +41,7 @@ def fit_codec(rows: Array, version: int | None = None, seed: int = 0) -> RowCode
     same length, too. Raises ValueError for another version, and as `IBPCodec.fit` for what are no rows.
     """
     if version is not None and version not in CODECS:
-        raise ValueError(f"version is {version}, want 1, 2, or None for the one that saves more")
+        raise ValueError(f"version is {version!r}, want 1, 2, or None for the one that saves more")
     sample = fit_sample(rows, seed)
     candidates = {1: IBPCodec.candidates(sample), 2: IBP2Codec.candidates(sample, split_of(rows.dtype))}
     tried = candidates.values() if version is None else [candidates[version]]

@@ -135,8 +135,9 @@ class FeatureFile:
         ids: integers (n,), any order, repeats allowed. out: CPU tensor or array (num_out, *row_shape) of the
         rows' dtype, contiguous. at: integers (n,) without repeats.
         Raises IndexError, TypeError, ValueError before anything is written, as `ReadRequest.checked`;
-        FormatError naming file, block and rows where these are damaged or cut off, OSError where they cannot
-        be read: `out` is undefined then.
+        FormatError naming file, block and rows where these are not well-formed or cut off, OSError where they
+        cannot be read: `out` is undefined then. Bits that changed in a row that is still well-formed are not
+        noticed: checksums are of whole blocks, `verify` and `decoded_blocks` compare them.
         """
         self.read_checked(ReadRequest.checked(ids, out, at, self.num_rows, self.row_type))
 

@@ -45,12 +45,12 @@ class IBP2Codec(RowCodec):
         return map(cls, fit.candidates(sample, split, ops.KernelCounting()))
 
     @classmethod
-    def from_bytes(cls, block: bytes, num_chunks: int) -> "IBP2Codec":
+    def from_bytes(cls, block: bytes | memoryview, num_chunks: int) -> "IBP2Codec":
         """The codec with this parameter block, for rows of `num_chunks` chunks.
 
         Raises FormatError that names the rule which the block breaks.
         """
-        return cls(Params.from_bytes(block, num_chunks))
+        return cls(Params.from_bytes(bytes(block), num_chunks))
 
     def to_bytes(self) -> bytes:
         """The parameter block."""

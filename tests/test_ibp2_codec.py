@@ -44,7 +44,7 @@ def random_tensor(name: str, shape: tuple[int, ...], kind: str) -> torch.Tensor:
 @pytest.mark.parametrize("golden", GOLDEN, ids=GOLDEN_NAMES)
 def test_golden_rows_are_encoded_and_decoded_bit_for_bit(golden: dict[str, Any]) -> None:
     block = bytes.fromhex(golden["block"])
-    codec = IBP2Codec.from_bytes(block, golden["V"])
+    codec = IBP2Codec.from_bytes(memoryview(block), golden["V"])
     rows = np.array([np.frombuffer(bytes.fromhex(row["row"]), np.uint8) for row in golden["rows"]])
     packed = codec.encode(rows)
     assert codec.to_bytes() == codec.params == block
@@ -145,7 +145,7 @@ def test_version_can_be_asked_for() -> None:
     assert fit_codec(rows, version=1) == IBPCodec.fit(rows)
     assert fit_codec(rows, version=2) == IBP2Codec.fit(rows) == gnn_ibp.fit_codec(rows)
     for version in (0, 3, "2"):
-        with pytest.raises(ValueError, match=f"version is {version}, want 1, 2, or None"):
+        with pytest.raises(ValueError, match=f"version is {version!r}, want 1, 2, or None"):
             fit_codec(rows, version=version)  # type: ignore[arg-type]
 
 

@@ -34,7 +34,8 @@ def check_same_run(now: Mapping[str, Any], then: Mapping[str, Any], folder: Path
     differences = _differences(now["settings"], then["settings"])
     if now["data"]["fingerprint"] != then["data"]["fingerprint"]:
         differences.append(
-            f"the data set {now['data']['path']} has other files than {then['data']['path']} had"
+            f"the data set {now['data']['path']} has other files than {then['data']['path']} had, perhaps of "
+            "another row format"
         )
     if differences:
         raise SettingsError(
