@@ -40,8 +40,9 @@ def test_edges_can_be_read_from_anywhere(monkeypatch: pytest.MonkeyPatch):
         np.testing.assert_array_equal(rest, [whole.src[first:], whole.dst[first:]])
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(1800)
-@pytest.mark.parametrize("source", ["raw", pytest.param("direct", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("source", ["raw", "direct"])
 def test_the_script_converts_and_trains_and_prints_a_table(
     tmp_path: Path, source: str, capfd: pytest.CaptureFixture[str]
 ):
