@@ -48,7 +48,7 @@ def library() -> None:
 
 @pytest.fixture(scope="module")
 def compiled(library: None, request: pytest.FixtureRequest) -> Iterator[dict[tuple[str, str], Future]]:
-    """The cases that this session tests, compiled side by side."""
+    """The cases that are tested, compiled side by side."""
     parameters = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
     wanted = {(some["module"], some["architecture"]) for some in parameters if "architecture" in some}
     with ThreadPoolExecutor(os.cpu_count()) as threads:
