@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnn_ibp.row_bytes import DType
-from gnn_ibp.rows import GROUP, PAD_BYTES, EncodedRows, RowIndex
+from gnn_ibp.rows import PAD_BYTES, EncodedRows, RowIndex
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,9 @@ class PackedRows:
         """Row i as stored."""
         if not 0 <= i < self.rows.num_rows:
             raise IndexError(f"row {i} of {self.rows.num_rows} rows")
-        index = self._index
-        group = i // GROUP
-        before = index.aligned_sizes(slice(group * GROUP, i))
-        begin = PAD_BYTES + int(index.bases[group]) + int(before.sum())
-        return self.rows.data[begin:][: index.size_bytes()[i]].tobytes()
+        begin = PAD_BYTES + self._index.begin(i)
+        (size,) = self._index.size_bytes(slice(i, i + 1))
+        return self.rows.data[begin : begin + size].tobytes()
 
     @property
     def _index(self) -> RowIndex:

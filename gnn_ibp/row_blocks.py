@@ -104,7 +104,8 @@ class RowBlocks:
         """Of a row that is not well-formed; says why where the index tells which bytes are the row."""
         what = f"is damaged: row {row} is not well-formed"
         if self._index and self._row_bytes <= MAX_EXPLAINED_BYTES:
-            stored = np.empty(int(self._index.size_bytes(np.array([row]))[0]), np.uint8)
+            (size,) = self._index.size_bytes(slice(row, row + 1))
+            stored = np.empty(size, np.uint8)
             try:
                 self._file.read_into(ROWS_AT + self._begin(row), stored)
                 self._codec.decode_row(stored.tobytes())
@@ -129,9 +130,7 @@ class RowBlocks:
             return row * self._row_bytes
         if row == self._num_rows:
             return self._rows_bytes
-        group = row // GROUP
-        before = self._index.aligned_sizes(slice(group * GROUP, row))
-        return int(self._index.bases[group]) + int(before.sum())
+        return self._index.begin(row)
 
     def _row_holding(self, at: int) -> int:
         """The row that has the byte `at`, counted from the first row on."""

@@ -77,6 +77,11 @@ class RowIndex:
         """Stored bytes of the rows."""
         return self.sizes[rows].astype(np.int64) * self.unit
 
+    def begin(self, row: int) -> int:
+        """Bytes from the first row to this one."""
+        group = row // GROUP
+        return int(self.bases[group]) + int(self.aligned_sizes(slice(group * GROUP, row)).sum())
+
     def aligned_sizes(self, rows: slice | Ids = slice(None)) -> NDArray[np.int64]:
         """Bytes from each row to the next one."""
         return -(-self.size_bytes(rows) // self.align) * self.align

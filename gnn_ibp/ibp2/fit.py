@@ -59,7 +59,7 @@ def fit_dense(rows: Bytes, split: Split, counting: Counting = NUMPY) -> Params:
     chunks = as_chunks(rows, split.chunk_bits)
     if split.sign_bits == 0:
         split = _cheapest_split(chunks, split, counting)
-    zero_bits = _zero_bits(_trailing_zeros(chunks), split)
+    zero_bits = _zero_bits(count_trailing_zeros(chunks), split)
     return _params("D", chunks.shape[1], split, zero_bits, find_classes(counting.tops(chunks, split), split))
 
 
@@ -73,7 +73,7 @@ def fit_sparse(rows: Bytes, split: Split, counting: Counting = NUMPY) -> Iterato
     if split.sign_bits == 0:
         split = _cheapest_split(others[:, None], split, counting)
     whole = Split(split.chunk_bits, 0, split.chunk_bits)
-    for one, zero_bits in ((split, _zero_bits(_trailing_zeros(chunks), split)), (whole, 0)):
+    for one, zero_bits in ((split, _zero_bits(count_trailing_zeros(chunks), split)), (whole, 0)):
         if one == whole:
             counts = most_frequent_values(others, NUM_SYMBOLS)
         else:
@@ -88,7 +88,7 @@ def _cheapest_split(chunks: Words, split: Split, counting: Counting) -> Split:
 
     From the longest tail on, for as long as a shorter one can be better: short ones are slow to count.
     """
-    trailing_zeros = _trailing_zeros(chunks)
+    trailing_zeros = count_trailing_zeros(chunks)
     whole: TopCounts | None = None
     best, fewest_bits = split, -1
     for tail in reversed(range(split.chunk_bits)):
@@ -117,7 +117,7 @@ def _least_bits(counts: TopCounts, split: Split, trailing_zeros: int) -> int:
     return num_raw * (6 + split.chunk_bits - trailing_zeros)
 
 
-def _trailing_zeros(chunks: Words) -> int:
+def count_trailing_zeros(chunks: Words) -> int:
     """Low bits that are 0 in all chunks; none without chunks."""
     ones = int(np.bitwise_or.reduce(chunks, axis=None))
     all_zeros = 8 * chunks.itemsize if chunks.size else 0

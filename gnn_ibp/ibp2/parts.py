@@ -1,18 +1,16 @@
 """What rows of version 2 are made of, in bits; and what no code of their heads goes below."""
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from gnn_ibp.ibp2.bitmap import bitmap_sizes
 from gnn_ibp.ibp2.codes import Codes
 from gnn_ibp.ibp2.counting import NumpyCounting
 from gnn_ibp.ibp2.counts import TopCounts
-from gnn_ibp.ibp2.fit import MIN_EQUAL_PERCENT
+from gnn_ibp.ibp2.fit import MIN_EQUAL_PERCENT, count_trailing_zeros
 from gnn_ibp.ibp2.params import Params
-from gnn_ibp.ibp2.reference import BATCH_CHUNKS, is_present, stored_sizes
+from gnn_ibp.ibp2.reference import batches, is_present, stored_sizes, tops_of
 from gnn_ibp.ibp2.split import Split
-from gnn_ibp.reference import Bytes, Words, as_chunks
+from gnn_ibp.reference import Bytes, as_chunks
 
 PARTS = ("bitmap", "codes", "RAW", "planes", "padding", "raw rows")
 
@@ -23,7 +21,7 @@ def part_bits(rows: Bytes, params: Params) -> dict[str, int]:
     Padding is what fills up bytes and the row; rows that are stored raw count as such alone.
     """
     sums = dict.fromkeys(PARTS, 0)
-    for batch in _batches(rows, params.num_chunks):
+    for batch in batches(rows, params):
         sizes = stored_sizes(batch, params)
         encoded = batch[sizes < params.row_bytes]
         parts = _encoded_bits(encoded, params)
@@ -48,7 +46,7 @@ def order0_bits(rows: Bytes, split: Split) -> float:
         heads[chunks == chunks.dtype.type(equal.value)] = np.uint64(1 << split.top_bits)
         num_tails -= equal.num_chunks
     entropy_bits = TopCounts.of(heads, split.head_bits).entropy_bits().sum()
-    tail_bits = split.chunk_bits - split.top_bits - _always_zero(chunks, split)
+    tail_bits = max(0, split.chunk_bits - split.top_bits - count_trailing_zeros(chunks))
     return float(entropy_bits) + tail_bits * num_tails
 
 
@@ -58,7 +56,7 @@ def _encoded_bits(rows: Bytes, params: Params) -> dict[str, int]:
     present = is_present(chunks, params)
     codes = Codes(params, np.nonzero(present)[1])
     coded = chunks[present].astype(np.uint64)
-    numbers = codes.numbers(coded >> np.uint64(params.chunk_bits - params.top_bits))
+    numbers = codes.numbers(tops_of(coded, params))
     raw_bits = params.top_bits * int((numbers == codes.raw).sum())
     return {
         "bitmap": 8 * int(bitmap_sizes(present, params.levels).sum()) if params.kind == "S" else 0,
@@ -66,16 +64,3 @@ def _encoded_bits(rows: Bytes, params: Params) -> dict[str, int]:
         "RAW": raw_bits,
         "planes": params.tail_bits * len(coded),
     }
-
-
-def _batches(rows: Bytes, num_chunks: int) -> Iterator[Bytes]:
-    step = max(1, BATCH_CHUNKS // max(1, num_chunks))
-    for first in range(0, len(rows), step):
-        yield rows[first : first + step]
-
-
-def _always_zero(chunks: Words, split: Split) -> int:
-    """Low bits that are 0 in all chunks, and not of the top."""
-    ones = int(np.bitwise_or.reduce(chunks, axis=None))
-    below = ((ones & -ones).bit_length() - 1) if ones else split.chunk_bits
-    return min(below, split.chunk_bits - split.top_bits)

@@ -11,7 +11,7 @@ holds what cannot be coded, is stored raw. `params`, `bitmap` and `codes` draw t
 and meant to be read.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -60,7 +60,7 @@ def encode_row(row: bytes, params: Params) -> bytes:
     chunks = as_chunks(np.frombuffer(row, np.uint8).reshape(1, -1), params.chunk_bits)[0]
     present = is_present(chunks, params)
     coded = chunks[present].astype(np.uint64)
-    codes, tops = Codes(params, np.flatnonzero(present)), _tops(coded, params)
+    codes, tops = Codes(params, np.flatnonzero(present)), tops_of(coded, params)
     numbers = codes.numbers(tops)
     if (codes.unknown(numbers) | _has_low_bits(coded, params)).any():
         return row
@@ -97,9 +97,15 @@ def decode_row(stored: bytes, params: Params) -> bytes:
 
 def stored_sizes(rows: Bytes, params: Params) -> Ints:
     """(N,) bytes that each row takes when stored."""
-    batch = max(1, BATCH_CHUNKS // max(1, params.num_chunks))
-    sizes = [_batch_sizes(rows[i : i + batch], params) for i in range(0, len(rows), batch)]
+    sizes = [_batch_sizes(batch, params) for batch in batches(rows, params)]
     return np.concatenate([np.empty(0, np.int64), *sizes])
+
+
+def batches(rows: Bytes, params: Params) -> Iterator[Bytes]:
+    """`rows` (N, row_bytes), some at a time, one at least."""
+    step = max(1, BATCH_CHUNKS // max(1, params.num_chunks))
+    for first in range(0, len(rows), step):
+        yield rows[first : first + step]
 
 
 def _batch_sizes(rows: Bytes, params: Params) -> Ints:
@@ -108,7 +114,7 @@ def _batch_sizes(rows: Bytes, params: Params) -> Ints:
     coded = chunks[present].astype(np.uint64)
     row_of, positions = np.nonzero(present)
     codes = Codes(params, positions)
-    numbers = codes.numbers(_tops(coded, params))
+    numbers = codes.numbers(tops_of(coded, params))
 
     def row_sums(of_chunks: NDArray[Any]) -> Ints:
         return np.bincount(row_of, of_chunks, len(rows)).astype(np.int64)
@@ -142,7 +148,7 @@ def _has_low_bits(chunks: Tops, params: Params) -> NDArray[np.bool_]:
     return has_low_bits
 
 
-def _tops(chunks: Tops, params: Params) -> Tops:
+def tops_of(chunks: Tops, params: Params) -> Tops:
     """Sign and exponent of each chunk."""
     return chunks >> _top_shift(params)
 
