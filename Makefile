@@ -19,8 +19,9 @@ $(VENV)/.installed: $(SOURCES)
 train: setup
 	$(BIN)/python train/run.py $(ARGS)
 
+# Files of tests run beside each other. ARGS="tests/test_cache.py -n 0 --pdb" for a closer look.
 test: setup
-	$(BIN)/python -m pytest $(ARGS)
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile $(ARGS)
 
 test-slow: setup
 	$(BIN)/python -m pytest -m slow $(ARGS)

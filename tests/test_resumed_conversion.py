@@ -241,7 +241,8 @@ def test_of_two_processes_one_converts_and_the_other_is_told(tmp_path: Path, who
     out = tmp_path / "ds"
     child = start(out)
     try:
-        while not (tmp_path / ".ds.converting" / "owner").exists():
+        owner = tmp_path / ".ds.converting" / "owner"
+        while not (owner.exists() and owner.read_text()):
             assert child.poll() is None
             time.sleep(0.001)
         child.send_signal(signal.SIGSTOP)
