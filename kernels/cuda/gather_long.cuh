@@ -39,40 +39,28 @@ class LongRows {
         num_pieces_((shape.row_bytes + Codec::kPieceBytes - 1) / Codec::kPieceBytes) {}
 
   __device__ __forceinline__ void run(const Request& request, const RowSource& cache, const RowSource& host) {
-    SIMT_SHARED(Place, all_places, [kLongWarps][32]);
     SIMT_SHARED(uint4, all_rings, [kLongWarps][2][kRingUnits]);
     SIMT_SHARED(uint4, all_windows, [kLongWarps][kWindowUnits]);
     const unsigned warp = threadIdx.x / 32;
-    places_ = all_places[warp];
     rings_ = all_rings[warp][0];
     window_ = all_windows[warp];
-    Served served;
-    const int64_t stride = static_cast<int64_t>(gridDim.x) * kLongWarps * request.tile_rows;
-    int64_t first = (static_cast<int64_t>(blockIdx.x) * kLongWarps + warp) * request.tile_rows;
-    for (; first < request.num_ids; first += stride) {
-      bool in_place;
-      const unsigned num_places = look_up(request, shape_, cache, host, first, lane_, places_, in_place);
-      __syncwarp();
-      decode_tile(num_places);
-      __syncwarp();
-      served.add(request, places_, num_places, first, lane_);
-      __syncwarp();
-    }
-    served.finish(request, lane_);
+    serve_tiles<kLongWarps>(request, shape_, cache, host, [this](const Tile& tile) { decode_tile(tile); });
   }
 
  private:
-  __device__ __forceinline__ void decode_tile(unsigned num_places) {
+  __device__ __forceinline__ void decode_tile(const Tile& tile) const {
+    Place* const places = tile.places;
+    const unsigned num_places = tile.num_places;
     if (num_places == 0) return;
-    open(places_[0], 0);
-    extend(places_[0], 0);
+    open(places[0], 0);
+    extend(places[0], 0);
 #pragma unroll 1
     for (unsigned r = 0; r < num_places; ++r) {
       cp_async_wait<0>();
       __syncwarp();
-      decode(places_[r], r & 1, r + 1 < num_places ? &places_[r + 1] : nullptr);
+      decode(places[r], r & 1, r + 1 < num_places ? &places[r + 1] : nullptr);
       __syncwarp();
-      if (r + 1 < num_places) extend(places_[r + 1], (r + 1) & 1);
+      if (r + 1 < num_places) extend(places[r + 1], (r + 1) & 1);
     }
     cp_async_wait<0>();
   }
@@ -210,7 +198,6 @@ class LongRows {
   uint8_t* const out_;
   const unsigned lane_;
   const uint32_t store_step_, num_pieces_;
-  Place* places_;
   uint4 *rings_, *window_;
 };
 

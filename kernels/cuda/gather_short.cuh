@@ -45,35 +45,22 @@ class ShortRows {
   }
 
   __device__ __forceinline__ void run(const Request& request, const RowSource& cache, const RowSource& host) {
-    SIMT_SHARED(Place, all_places, [kShortWarps][32]);
     SIMT_SHARED(uint4, all_slots, [kShortWarps * kSlots * kTeams * kSlotUnits]);
-    const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    places_ = all_places[warp];
+    const unsigned warp = threadIdx.x / 32;
     units_ = all_slots;
     first_slot_ = (warp * kSlots * kTeams + team_) * kSlotUnits;
-    Served served;
-    const int64_t stride = static_cast<int64_t>(gridDim.x) * kShortWarps * request.tile_rows;
-    int64_t first = (static_cast<int64_t>(blockIdx.x) * kShortWarps + warp) * request.tile_rows;
-    for (; first < request.num_ids; first += stride) {
-      bool in_place;
-      num_places_ = look_up(request, shape_, cache, host, first, lane, places_, in_place);
-      __syncwarp();
-      decode_tile(in_place);
-      __syncwarp();
-      served.add(request, places_, num_places_, first, lane);
-      __syncwarp();
-    }
-    served.finish(request, lane);
+    serve_tiles<kShortWarps>(request, shape_, cache, host, [this](const Tile& tile) { decode_tile(tile); });
   }
 
  private:
-  __device__ __forceinline__ void decode_tile(bool in_place) {
-    const unsigned num_steps = (num_places_ + kTeams - 1) / kTeams;
+  __device__ __forceinline__ void decode_tile(const Tile& tile) {
+    tile_ = tile;
+    const unsigned num_steps = (tile.num_places + kTeams - 1) / kTeams;
     uint32_t now = first_slot_, next = now + kTeams * kSlotUnits, last = next + kTeams * kSlotUnits;
     open(0, now);
     open(1, next);
     if constexpr (Codec::kInPlace) {
-      if (in_place) {
+      if (tile.any_in_place) {
         cp_async_wait<1>();
         __syncwarp();
         extend(0, now);
@@ -83,7 +70,7 @@ class ShortRows {
     for (unsigned r = 0; r < num_steps; ++r) {
       open(r + 2, last);
       if constexpr (Codec::kInPlace) {
-        if (in_place) {
+        if (tile.any_in_place) {
           cp_async_wait<2>();
           __syncwarp();
           extend(r + 1, next);
@@ -100,8 +87,8 @@ class ShortRows {
   }
 
   // The team's row of step r is that of this place, if there is one: present(r).
-  __device__ __forceinline__ Place& place(unsigned r) const { return places_[r * kTeams + team_]; }
-  __device__ __forceinline__ bool present(unsigned r) const { return r * kTeams + team_ < num_places_; }
+  __device__ __forceinline__ Place& place(unsigned r) const { return tile_.places[r * kTeams + team_]; }
+  __device__ __forceinline__ bool present(unsigned r) const { return r * kTeams + team_ < tile_.num_places; }
 
   __device__ __forceinline__ void open(unsigned r, uint32_t slot) const {
     if (present(r)) {
@@ -138,7 +125,7 @@ class ShortRows {
   // A team without a row decodes what its slot holds, and stores nothing.
   __device__ __forceinline__ void decode(unsigned r, uint32_t slot) const {
     const bool stores = kTeams == 1 || present(r);
-    Place& p = stores ? place(r) : places_[0];
+    Place& p = stores ? place(r) : tile_.places[0];
     const StoredRow row = {reinterpret_cast<const uint32_t*>(units_), slot * kUnitBytes + p.skip, p.size,
                            (p.flags & kEncoded) != 0};
     const MadeRow made = codec_.make(part_, row, lane_);
@@ -158,10 +145,9 @@ class ShortRows {
   const unsigned lane_, team_;
   uint32_t count_;  // bytes of the row that the lane makes
   typename Codec::Part part_;
-  Place* places_;
+  Tile tile_;
   uint4* units_;         // all slots of the block
   uint32_t first_slot_;  // of the team: a slot is the number of its first unit
-  unsigned num_places_;
 };
 
 }  // namespace gnn_ibp

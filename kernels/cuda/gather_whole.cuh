@@ -27,37 +27,25 @@ class WholeRows {
       : codec_(codec), shape_(shape), out_(out), store_step_(store_step), lane_(threadIdx.x % 32) {}
 
   __device__ __forceinline__ void run(const Request& request, const RowSource& cache, const RowSource& host) {
-    SIMT_SHARED(Place, all_places, [kWholeWarps][32]);
     SIMT_SHARED(uint4, all_slots, [kWholeWarps][kSlots][kSlotUnits]);
     const unsigned warp = threadIdx.x / 32;
-    places_ = all_places[warp];
     slots_ = all_slots[warp][0];
-    Served served;
-    const int64_t stride = static_cast<int64_t>(gridDim.x) * kWholeWarps * request.tile_rows;
-    int64_t first = (static_cast<int64_t>(blockIdx.x) * kWholeWarps + warp) * request.tile_rows;
-    for (; first < request.num_ids; first += stride) {
-      bool in_place;
-      const unsigned num_places = look_up(request, shape_, cache, host, first, lane_, places_, in_place);
-      __syncwarp();
-      decode_tile(num_places);
-      __syncwarp();
-      served.add(request, places_, num_places, first, lane_);
-      __syncwarp();
-    }
-    served.finish(request, lane_);
+    serve_tiles<kWholeWarps>(request, shape_, cache, host, [this](const Tile& tile) { decode_tile(tile); });
   }
 
  private:
-  __device__ __forceinline__ void decode_tile(unsigned num_places) const {
-    if (num_places) open(places_[0], 0);
+  __device__ __forceinline__ void decode_tile(const Tile& tile) const {
+    Place* const places = tile.places;
+    const unsigned num_places = tile.num_places;
+    if (num_places) open(places[0], 0);
     cp_async_commit();
 #pragma unroll 1
     for (unsigned r = 0; r < num_places; ++r) {
-      if (r + 1 < num_places) open(places_[r + 1], (r + 1) % kSlots);
+      if (r + 1 < num_places) open(places[r + 1], (r + 1) % kSlots);
       cp_async_commit();
       cp_async_wait<1>();
       __syncwarp();
-      decode(places_[r], r % kSlots);
+      decode(places[r], r % kSlots);
       __syncwarp();  // the slot has been read
     }
     cp_async_wait<0>();
@@ -104,7 +92,6 @@ class WholeRows {
   uint8_t* const out_;
   const uint32_t store_step_;
   const unsigned lane_;
-  Place* places_;
   uint4* slots_;
 };
 

@@ -4,7 +4,8 @@
 //             | no                                  | in neither            | wrong
 //           bad_at                         list of missing ids         damaged_at
 //
-// What is to be decoded is packed into places[0], places[1], ..., in shared memory.
+// What is to be decoded is packed into places[0], places[1], ..., in shared memory. A warp does so with one
+// tile of the ids after the other, as long as there are any.
 #pragma once
 
 #include "cuda/row_source.cuh"
@@ -33,11 +34,16 @@ __device__ __forceinline__ void lower_to(unsigned long long* first, int64_t posi
   atomicMin(first, static_cast<unsigned long long>(position));
 }
 
-// Looks up the ids that begin at `first`. Returns how many places there are; whether one of them is of an
-// encoded row that lies in place is told in `any_in_place`. The caller synchronises the warp.
-__device__ __forceinline__ unsigned look_up(const Request& request, const RowShape& shape,
-                                            const RowSource& cache, const RowSource& host, int64_t first,
-                                            unsigned lane, Place* places, bool& any_in_place) {
+// What a warp decodes of the ids that it takes at once.
+struct Tile {
+  Place* places;  // shared memory
+  unsigned num_places;
+  bool any_in_place;  // one of them is of an encoded row that lies in place
+};
+
+// Looks up the ids that begin at `first`; fills `places`. The caller synchronises the warp.
+__device__ __forceinline__ Tile look_up(const Request& request, const RowShape& shape, const RowSource& cache,
+                                        const RowSource& host, int64_t first, unsigned lane, Place* places) {
   const int64_t i = first + lane;
   const bool wanted = lane < request.tile_rows && i < request.num_ids;
   const int64_t id = wanted ? __ldg(request.ids + i) : 0;
@@ -77,8 +83,8 @@ __device__ __forceinline__ unsigned look_up(const Request& request, const RowSha
     place.lane = static_cast<uint16_t>(lane);
     places[__popc(present & lanes_below)] = place;
   }
-  any_in_place = __any_sync(kAllLanes, well && (place.flags & kInPlace));
-  return static_cast<unsigned>(__popc(present));
+  const bool any_in_place = __any_sync(kAllLanes, well && (place.flags & kInPlace));
+  return {places, static_cast<unsigned>(__popc(present)), any_in_place};
 }
 
 // What a warp has served, one counter in each of its first lanes: hits, encoded bytes and sector bytes of
@@ -86,12 +92,12 @@ __device__ __forceinline__ unsigned look_up(const Request& request, const RowSha
 class Served {
  public:
   // Adds the places of a tile, whose sizes and damage are known now; the warp is synchronised around it.
-  __device__ __forceinline__ void add(const Request& request, const Place* places, unsigned num_places,
-                                      int64_t first, unsigned lane) {
+  __device__ __forceinline__ void add(const Request& request, const Tile& tile, int64_t first,
+                                      unsigned lane) {
     uint32_t hit = 0, size = 0, sectors = 0;
     bool from_host = false;
-    if (lane < num_places) {
-      const Place& place = places[lane];
+    if (lane < tile.num_places) {
+      const Place& place = tile.places[lane];
       if (place.damaged) {
         lower_to(request.counts + kDamagedAt, first + place.lane);
       } else {
@@ -119,5 +125,27 @@ class Served {
 
   unsigned long long mine_ = 0;
 };
+
+// Serves all ids of a request, by blocks of WARPS warps. decode_tile(tile) is called by all lanes of a warp;
+// it may change the sizes of places, and tells damage in them.
+template <unsigned WARPS, typename DecodeTile>
+__device__ __forceinline__ void serve_tiles(const Request& request, const RowShape& shape,
+                                            const RowSource& cache, const RowSource& host,
+                                            const DecodeTile& decode_tile) {
+  SIMT_SHARED(Place, places, [WARPS][32]);
+  const unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  Served served;
+  const int64_t stride = static_cast<int64_t>(gridDim.x) * WARPS * request.tile_rows;
+  int64_t first = (static_cast<int64_t>(blockIdx.x) * WARPS + warp) * request.tile_rows;
+  for (; first < request.num_ids; first += stride) {
+    const Tile tile = look_up(request, shape, cache, host, first, lane, places[warp]);
+    __syncwarp();  // the places can be read
+    decode_tile(tile);
+    __syncwarp();  // sizes and damage can be read
+    served.add(request, tile, first, lane);
+    __syncwarp();  // they have been read
+  }
+  served.finish(request, lane);
+}
 
 }  // namespace gnn_ibp

@@ -52,6 +52,9 @@ MUTANTS = [
     Mutant(
         "missing ids overwrite one another", _TILE, "__popc(missing & lanes_below)", "__popc(missing & 0)"
     ),
+    Mutant("no barrier after looking up", _TILE, "__syncwarp();  // the places can be read", ""),
+    Mutant("no barrier before counting", _TILE, "__syncwarp();  // sizes and damage can be read", ""),
+    Mutant("no barrier before the next tile", _TILE, "__syncwarp();  // they have been read", ""),
     Mutant("hits counted twice", _TILE, "if (lane == at + 1) mine_", "if (lane >= at + 1) mine_"),
     Mutant("the last bad id is told", _TILE, "atomicMin(first,", "atomicMax(first,"),
     # reading
@@ -81,12 +84,6 @@ MUTANTS = [
         "short: no barrier before a slot is filled", _SHORT, "__syncwarp();  // the slot has been read", ""
     ),
     Mutant("short: wrong slot", _SHORT, "open(r + 2, last);", "open(r + 2, next);"),
-    Mutant(
-        "short: no barrier after looking up",
-        _SHORT,
-        "places_, in_place);\n      __syncwarp();",
-        "places_, in_place);",
-    ),
     Mutant("long: copies not waited for", _LONG, "cp_async_wait<2>();", "cp_async_wait<3>();"),
     Mutant(
         "long: no barrier before the ring is read",
