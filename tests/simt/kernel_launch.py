@@ -15,6 +15,10 @@ class LaunchError(RuntimeError):
     """The harness or a sanitizer found a fault in the kernel; the message names thread and line."""
 
 
+class UnfinishedError(LaunchError):
+    """A launch did not end in time: the kernel does not end, or the machine is slow, nobody can tell."""
+
+
 @dataclass(frozen=True)
 class Options:
     """How threads are scheduled and memory is made.

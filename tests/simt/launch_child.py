@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import IO
 
 import numpy as np
-from kernel_launch import LaunchError
+from kernel_launch import LaunchError, UnfinishedError
 from numpy.typing import NDArray
 
-LIMIT_S = 120  # a launch that takes longer does not end
+LIMIT_S = 120  # for a launch
 REPORT_CHARS = 6000
 
 
@@ -29,13 +29,16 @@ class LaunchChild:
         self._running: _Running | None = None
 
     def run(self, request: Iterable[bytes | memoryview], results: Sequence[NDArray[np.uint8]]) -> None:
-        """Send a launch, and receive what its buffers hold then. Raises LaunchError with the report."""
+        """Send a launch, and receive what its buffers hold then.
+
+        Raises LaunchError with the report; it is an UnfinishedError after LIMIT_S.
+        """
         with self._lock:
             if self._running is None or self._running.owner != os.getpid():
                 self._running = _Running(self._program, self._environment)
             if not self._running.exchange(request, results):
                 failed, self._running = self._running, None
-                raise LaunchError(failed.report())
+                raise failed.error()
 
 
 class _Running:
@@ -78,17 +81,17 @@ class _Running:
         finally:
             watchdog.cancel()
 
-    def report(self) -> str:
+    def error(self) -> LaunchError:
         """How the process ended, and what it said, without the harness's own frames."""
         status = self._process.wait()
+        if self._too_long:
+            return UnfinishedError(f"still runs after {LIMIT_S} s")
         self._errors.seek(0)
         said = self._errors.read().decode(errors="replace").partition("\nShadow bytes")[0]
         report = "\n".join(
             line for line in said.splitlines() if " simt::" not in line and " simt_call_" not in line
         )
-        return (
-            f"still runs after {LIMIT_S} s" if self._too_long else f"exit {status}\n{report[:REPORT_CHARS]}"
-        )
+        return LaunchError(f"exit {status}\n{report[:REPORT_CHARS]}")
 
     def _give_up(self) -> None:
         self._too_long = True

@@ -5,7 +5,8 @@
 applies each mutant of mutants.py (or those named) to a copy of the kernels, runs gather_check.check_gather on
 it, the cheapest of its CHECKS first, and prints what caught it. For row format version 2 these are the
 mutants of ibp2_mutants.py and ibp2_gather_check.check_ibp2_gather. Without names the kernels as they are must
-survive too. The exit status is 1 when a mutant survives, or the kernels do not.
+survive too. A check that does not end in time says nothing: the machine may be slow. The exit status is 1
+when a mutant is not caught, or the kernels do not survive.
 """
 
 import argparse
@@ -15,17 +16,18 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import partial
 from multiprocessing.connection import Connection
 from pathlib import Path
 
 from host_build import HARNESS, KERNELS, BuildError
-from kernel_launch import LaunchError, Options
+from kernel_launch import LaunchError, Options, UnfinishedError
 
-LIMIT_S = 300  # a check that takes longer does not end: the mutant is caught
+LIMIT_S = 1200  # for a check
 
 Check = Callable[[Path, str | None, Options], None]
 """Of the kernels in a folder, under a sanitizer or None, in one schedule: check_gather, for example."""
@@ -41,12 +43,19 @@ class Mutant:
     new: str
 
 
+class Fate(StrEnum):
+    CAUGHT = "caught"
+    SURVIVED = "survived"
+    UNFINISHED = "not finished in time"
+
+
 @dataclass(frozen=True)
 class Outcome:
-    """How a mutant fared: what caught it, in words, or None if it survived."""
+    """How a mutant fared, and which check showed it, in words; none where it survived."""
 
     mutant: Mutant
-    caught_by: str | None
+    fate: Fate
+    shown_by: str
     seconds: float
 
 
@@ -78,7 +87,10 @@ def try_mutant(
     kernels: Path = KERNELS,
     limit_s: float = LIMIT_S,
 ) -> Outcome:
-    """Run the check on the mutant in one schedule after the other until it fails. Raises MutantError."""
+    """Run the check on the mutant in one schedule after the other until it fails, or does not end.
+
+    Raises MutantError.
+    """
     start = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         mutated = mutated_kernels(mutant, Path(folder), kernels)
@@ -87,9 +99,20 @@ def try_mutant(
             if failure.startswith(BuildError.__name__):
                 raise MutantError(f"mutant {mutant.name} proves nothing: {failure}")
             if failure:
-                caught_by = f"{sanitizer or options.order}: {failure}"
-                return Outcome(mutant, caught_by, time.monotonic() - start)
-    return Outcome(mutant, None, time.monotonic() - start)
+                fate = Fate.UNFINISHED if failure.startswith(UnfinishedError.__name__) else Fate.CAUGHT
+                shown_by = f"{sanitizer or options.order}: {failure}"
+                return Outcome(mutant, fate, shown_by, time.monotonic() - start)
+    return Outcome(mutant, Fate.SURVIVED, "", time.monotonic() - start)
+
+
+def complaints(outcomes: Sequence[Outcome], as_they_are: Outcome | None = None) -> Iterator[str]:
+    """Why a run does not prove that the check finds every fault, and no other; nothing where it does."""
+    for fate in (Fate.SURVIVED, Fate.UNFINISHED):
+        names = [outcome.mutant.name for outcome in outcomes if outcome.fate is fate]
+        if names:
+            yield f"{len(names)} {fate}: {', '.join(names)}"
+    if as_they_are and as_they_are.fate is not Fate.SURVIVED:
+        yield f"nothing is proved, the kernels as they are do not survive: {as_they_are.shown_by}"
 
 
 def _failure(check: Check, kernels: Path, sanitizer: str | None, options: Options, limit_s: float) -> str:
@@ -101,7 +124,7 @@ def _failure(check: Check, kernels: Path, sanitizer: str | None, options: Option
     sender.close()
     try:
         if not receiver.poll(limit_s):
-            return f"does not end in {limit_s:g} s"
+            return f"{UnfinishedError.__name__}: the check still runs after {limit_s:g} s"
         return str(receiver.recv())
     except EOFError:
         process.join()
@@ -140,19 +163,15 @@ def main() -> int:
     with ProcessPoolExecutor(os.cpu_count(), multiprocessing.get_context("fork")) as processes:
         if not names:
             as_they_are = processes.submit(attempt, replace(mutants[0], new=mutants[0].old))
-        survived = []
+        outcomes = []
         for outcome in processes.map(attempt, [m for m in mutants if not names or m.name in names]):
-            caught_by = " ".join((outcome.caught_by or "").split())[:90]
-            fate = f"caught by {caught_by}" if caught_by else "SURVIVED"
+            fate = f"{outcome.fate}: {' '.join(outcome.shown_by.split())[:90]}"
             print(f"{outcome.mutant.name:42} {outcome.seconds:6.1f} s  {fate}", flush=True)
-            if not caught_by:
-                survived.append(outcome.mutant.name)
-    if survived:
-        print(f"{len(survived)} survived: {', '.join(survived)}", file=sys.stderr)
-    fault = None if names else as_they_are.result().caught_by
-    if fault:
-        print(f"nothing is proved, the kernels as they are fail too: {fault}", file=sys.stderr)
-    return 1 if survived or fault else 0
+            outcomes.append(outcome)
+    found = list(complaints(outcomes, None if names else as_they_are.result()))
+    for complaint in found:
+        print(complaint, file=sys.stderr)
+    return 1 if found else 0
 
 
 if __name__ == "__main__":

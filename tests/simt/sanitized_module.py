@@ -42,7 +42,7 @@ class SanitizedModule:
         try:
             self._child.run([head, *parts], [buffer for _, buffer in buffers.values()])
         except LaunchError as error:
-            raise LaunchError(f"{kernel} under sanitizer {self._sanitizer}: {error}") from None
+            raise type(error)(f"{kernel} under sanitizer {self._sanitizer}: {error}") from None
 
 
 def _encode(

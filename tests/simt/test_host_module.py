@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 from host_module import HostModule
-from kernel_launch import ORDERS, LaunchError, Options, Readable, Undefined
+from kernel_launch import ORDERS, LaunchError, Options, Readable, Undefined, UnfinishedError
 from sanitized_module import SanitizedModule
 
 SOURCE = Path(__file__).parent / "kernels" / "memory.cu"
@@ -133,5 +133,5 @@ def test_child_serves_again_after_a_fault_and_in_a_forked_process() -> None:
 def test_launch_that_does_not_end_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch_child, "LIMIT_S", 0.3)
     module = SanitizedModule(SOURCE, "address")
-    with pytest.raises(LaunchError, match=r"wait_for under sanitizer address: still runs after 0.3 s"):
+    with pytest.raises(UnfinishedError, match=r"wait_for under sanitizer address: still runs after 0.3 s"):
         module.launch("wait_for", 1, 1, [np.zeros(1, np.uint32)])

@@ -8,6 +8,7 @@ import pytest
 from host_build import HARNESS, KERNELS, ROOT
 from ibp2_mutants import MUTANTS as IBP2_MUTANTS
 from mutants import MUTANTS
+from mutate import Fate
 
 QUICK = ("width off by one", "unmasked lanes before the row", "short: no barrier before a slot is read")
 
@@ -22,7 +23,7 @@ def mutate(*names: str, version: int = 1) -> None:
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": path})
     print(done.stdout)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count(" caught by ") == len(names or ALL[version])
+    assert done.stdout.count(f"  {Fate.CAUGHT}: ") == len(names or ALL[version])
 
 
 def test_quick_mutants_are_caught() -> None:

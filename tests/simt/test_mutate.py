@@ -1,4 +1,4 @@
-"""A mutant is caught, survives, or is refused: never something between."""
+"""A mutant is caught, survives, is not finished in time, or is refused."""
 
 import os
 import signal
@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from host_build import HARNESS
 from host_module import HostModule
-from kernel_launch import Options
-from mutate import Mutant, MutantError, try_mutant
+from kernel_launch import Options, UnfinishedError
+from mutate import Fate, Mutant, MutantError, Outcome, complaints, try_mutant
 
 SCHEDULES = [(None, Options()), (None, Options(order="reverse"))]
 FAULTS = HARNESS / "kernels"  # stands for the folder of kernels
@@ -26,31 +26,60 @@ def check_exchange(kernels: Path, sanitizer: str | None, options: Options) -> No
     assert out.tolist() == [3 * (i ^ 33) for i in range(64)], "wrong neighbour"
 
 
-def try_change(old: str, new: str) -> str | None:
-    return try_mutant(Mutant("it", "faults.cu", old, new), check_exchange, SCHEDULES, FAULTS).caught_by
+def try_change(old: str, new: str) -> Outcome:
+    return try_mutant(Mutant("it", "faults.cu", old, new), check_exchange, SCHEDULES, FAULTS)
 
 
 def test_fault_is_caught_by_the_first_schedule_that_shows_it() -> None:
     always = BARRIER.replace("^ 33", "^ 32")
-    assert str(try_change(BARRIER, always)).startswith("forward: AssertionError: wrong neighbour")
+    outcome = try_change(BARRIER, always)
+    assert outcome.fate is Fate.CAUGHT
+    assert outcome.shown_by.startswith("forward: AssertionError: wrong neighbour")
     late = "threadIdx.x == 0 && words[63] == 63 * 3"  # true where thread 63 runs before thread 0
     downwards = f"words[threadIdx.x] = threadIdx.x * 3; out[threadIdx.x] = 3 * (threadIdx.x ^ 33) + ({late});"
-    assert str(try_change(BARRIER, downwards)).startswith("reverse: AssertionError: wrong neighbour")
+    assert try_change(BARRIER, downwards).shown_by.startswith("reverse: AssertionError: wrong neighbour")
 
 
 def test_change_of_no_effect_survives() -> None:
-    assert try_change(BARRIER, BARRIER + "  // as before") is None
+    outcome = try_change(BARRIER, BARRIER + "  // as before")
+    assert (outcome.fate, outcome.shown_by) == (Fate.SURVIVED, "")
 
 
-def test_crash_and_endless_loop_are_caught() -> None:
+def test_crash_is_caught() -> None:
     def crash(*_: object) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
+    outcome = try_mutant(MUTANT, crash, SCHEDULES, FAULTS)
+    assert (outcome.fate, outcome.shown_by) == (Fate.CAUGHT, "forward: crashes, exit status -9")
+
+
+def test_check_or_launch_that_does_not_end_in_time_catches_nothing() -> None:
     def loop(*_: object) -> None:
         time.sleep(60)
 
-    assert try_mutant(MUTANT, crash, SCHEDULES, FAULTS).caught_by == "forward: crashes, exit status -9"
-    assert try_mutant(MUTANT, loop, SCHEDULES, FAULTS, 0.2).caught_by == "forward: does not end in 0.2 s"
+    def launch(*_: object) -> None:
+        raise UnfinishedError("still runs after 120 s")
+
+    for check, limit_s, shown_by in (
+        (loop, 0.2, "forward: UnfinishedError: the check still runs after 0.2 s"),
+        (launch, 60, "forward: UnfinishedError: still runs after 120 s"),
+    ):
+        outcome = try_mutant(MUTANT, check, SCHEDULES, FAULTS, limit_s)
+        assert (outcome.fate, outcome.shown_by) == (Fate.UNFINISHED, shown_by)
+
+
+def test_run_complains_of_all_that_is_not_caught() -> None:
+    def outcome(name: str, fate: Fate) -> Outcome:
+        return Outcome(Mutant(name, "faults.cu", "old", "new"), fate, f"what showed {name}", 1)
+
+    caught, survived = outcome("a", Fate.CAUGHT), outcome("b", Fate.SURVIVED)
+    late = [outcome("c", Fate.UNFINISHED), outcome("d", Fate.UNFINISHED)]
+    assert list(complaints([caught])) == list(complaints([caught], survived)) == []
+    assert list(complaints([caught, survived, *late])) == ["1 survived: b", "2 not finished in time: c, d"]
+    for fault in (caught, late[0]):
+        (complaint,) = complaints([caught], fault)
+        assert complaint.startswith("nothing is proved")
+        assert complaint.endswith(fault.shown_by)
 
 
 @pytest.mark.parametrize(
