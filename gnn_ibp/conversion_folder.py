@@ -132,7 +132,15 @@ def refuse_existing(out: Path) -> None:
     """FileExistsError where `out` exists; what a kill left beside it that came too late for it is removed."""
     if out.exists():
         remove_outlived(out)
-        raise FileExistsError(f"{out} exists; remove it or choose another folder")
+        raise FileExistsError(f"{out} exists; choose another folder, or remove it if nothing in it is needed")
+
+
+def refuse_overlap(out: Path, source: Path) -> None:
+    """SettingsError where `out` is the folder `source`, lies in it, or holds it, by links as well."""
+    if _lies_in(out, source):
+        raise SettingsError(f"{out} lies in the source, {source}, or is it: choose a folder outside of it")
+    if _lies_in(source, out):
+        raise SettingsError(f"{out} holds the source, {source}: choose a folder beside it")
 
 
 def remove_outlived(out: Path) -> None:
@@ -145,6 +153,13 @@ def remove_outlived(out: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
         finally:
             os.close(lock)
+
+
+def _lies_in(path: Path, folder: Path) -> bool:
+    """Whether `path`, which need not exist, is `folder` or below it."""
+    resolved = path.resolve()
+    places = (resolved, *resolved.parents)
+    return folder.exists() and any(place.exists() and place.samefile(folder) for place in places)
 
 
 def _folder_of(out: Path) -> Path:

@@ -224,7 +224,7 @@ def test_rows_that_cannot_be_stored_are_refused(tmp_path: Path) -> None:
 
 def test_a_data_set_that_is_there_is_never_overwritten(tmp_path: Path) -> None:
     before = (write(tmp_path / "ds").path / "meta.json").read_bytes()
-    with pytest.raises(FileExistsError, match="remove it or choose another folder"):
+    with pytest.raises(FileExistsError, match="choose another folder, or remove it if"):
         write(tmp_path / "ds", y=Y * 0)
     assert (tmp_path / "ds" / "meta.json").read_bytes() == before
 

@@ -254,5 +254,5 @@ def test_of_two_processes_one_converts_and_the_other_is_told(tmp_path: Path, who
         child.kill()
         child.wait()
     assert contents(out) == whole
-    with pytest.raises(FileExistsError, match="exists; remove it or choose another folder"):
+    with pytest.raises(FileExistsError, match="exists; choose another folder, or remove it"):
         convert(out)

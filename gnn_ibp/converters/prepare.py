@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from gnn_ibp.budget import format_bytes, used_memory
-from gnn_ibp.conversion_folder import refuse_existing, remove_outlived
+from gnn_ibp.conversion_folder import refuse_existing, refuse_overlap, remove_outlived
 from gnn_ibp.conversion_need import ConversionNeed, whole_mib
 from gnn_ibp.converters.folder import folder_parts, folder_settings
 from gnn_ibp.converters.sources import Source, find_source
@@ -74,9 +74,11 @@ def convert_source(
     """Writes the data set of `source`, a name or the folder of a data set, into the new folder `out`.
 
     raw_root: by default the folder `raw` beside `out`. Raises as `write_dataset`, and SettingsError for an
-    unknown name or where `memory_budget` (bytes) does not suffice.
+    unknown name, where `memory_budget` (bytes) does not suffice, or where source and `out` lie in each other.
     """
     out, settings = Path(out), settings or ConversionSettings()
+    if Path(source).is_dir():
+        refuse_overlap(out, Path(source))
     refuse_existing(out)
     if Path(source).is_dir():
         dataset = _with_classes(Dataset.open(source), num_classes)

@@ -256,7 +256,7 @@ def test_encoding_a_folder_again_keeps_its_reverse_edges_and_the_order_of_its_ed
 
 
 def test_an_existing_folder_is_not_written_into(tmp_path: Path) -> None:
-    with pytest.raises(FileExistsError, match="remove it or choose another"):
+    with pytest.raises(FileExistsError, match="choose another folder, or remove it if"):
         convert_source("synthetic:10", tmp_path)
 
 

@@ -97,6 +97,28 @@ def test_format_is_a_flag_of_convert(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["convert", "synthetic:300", str(tmp_path / "x"), "--format", "3"]) == 2
 
 
+@pytest.mark.parametrize("link", [False, True])
+def test_a_folder_is_never_converted_into_itself(
+    dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str], link: bool
+) -> None:
+    source = dataset.path
+    if link:
+        source = tmp_path / "link"
+        source.symlink_to(dataset.path)
+    before = {path: path.read_bytes() for path in dataset.path.rglob("*")}
+    for out, words in [
+        (dataset.path, "lies in the source"),
+        (source, "lies in the source"),
+        (source / "new", "lies in the source"),
+        (dataset.path / "a" / ".." / "b", "lies in the source"),
+        (tmp_path, "holds the source"),
+    ]:
+        assert main(["convert", str(source), str(out)]) == 2
+        assert words in capsys.readouterr().err
+    assert {path: path.read_bytes() for path in dataset.path.rglob("*")} == before
+    assert main(["convert", str(source), str(tmp_path / "ds-2")]) == 0
+
+
 def test_verify_finds_nothing_in_what_is_whole(dataset: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
     dataset.raw_twin()
     assert verify(dataset.path) == 0

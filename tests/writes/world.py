@@ -20,7 +20,7 @@ WORDS = {
 }
 """For the cause, and for the remedy."""
 
-EXISTS = "exists; remove it"
+EXISTS = "exists; choose another"
 
 PASSING = "raw/arxiv.zip"
 """A file that comes and goes, as it is in the folder of sources."""
