@@ -1,13 +1,14 @@
 """The codecs there are: by the version in a file's header, and fitted on rows."""
 
-from itertools import chain
+from collections.abc import Iterator
 
 from gnn_ibp.errors import ForeignFileError
 from gnn_ibp.fit_sample import fit_sample
 from gnn_ibp.ibp2_codec import IBP2Codec, split_of
-from gnn_ibp.ibp_codec import IBPCodec
-from gnn_ibp.row_bytes import Array
+from gnn_ibp.ibp_codec import IBPCodec, Threshold
+from gnn_ibp.row_bytes import Array, DType
 from gnn_ibp.row_codec import RowCodec, smallest
+from gnn_ibp.rows import Bytes
 from gnn_ibp.version import __version__
 
 CODECS: dict[int, type[RowCodec]] = {codec.version: codec for codec in (IBPCodec, IBP2Codec)}
@@ -43,6 +44,21 @@ def fit_codec(rows: Array, version: int | None = None, seed: int = 0) -> RowCode
     if version is not None and version not in CODECS:
         raise ValueError(f"version is {version!r}, want 1, 2, or None for the one that saves more")
     sample = fit_sample(rows, seed)
-    candidates = {1: IBPCodec.candidates(sample), 2: IBP2Codec.candidates(sample, split_of(rows.dtype))}
-    tried = candidates.values() if version is None else [candidates[version]]
-    return smallest(chain.from_iterable(tried), sample)
+    return smallest(codec_candidates(sample, rows.dtype, version), sample)
+
+
+def codec_candidates(
+    sample: Bytes,
+    dtype: DType,
+    version: int | None = None,
+    chunk_bits: int | None = None,
+    threshold: Threshold = None,
+) -> Iterator[RowCodec]:
+    """Those that may store `sample`, uint8 (N, row_bytes), in the fewest bytes, the preferred first.
+
+    dtype: of the rows. version: None for all. chunk_bits, threshold: of version 1, see `IBPCodec.fit`.
+    """
+    if version in (None, IBPCodec.version):
+        yield from IBPCodec.candidates(sample, chunk_bits, threshold)
+    if version in (None, IBP2Codec.version):
+        yield from IBP2Codec.candidates(sample, split_of(dtype))

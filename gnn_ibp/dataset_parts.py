@@ -8,11 +8,13 @@ from numpy.typing import NDArray
 
 from gnn_ibp.edge_stream import EdgeStream
 from gnn_ibp.errors import SettingsError
-from gnn_ibp.format import IN_PLACE
+from gnn_ibp.format import IN_PLACE, LAYOUTS, check_align
 from gnn_ibp.graph import Graph
+from gnn_ibp.ibp_codec import IBPCodec, Threshold, check_chunk_bits, threshold_percent
 from gnn_ibp.row_stream import RandomAccessRows, RowStream
 
-Threshold = float | Literal["sweep"] | None
+Format = int | Literal["auto"] | None
+"""1 or 2, of rows; "auto" for the one that saves more; None where nobody said."""
 
 
 def row_format(flag: str | int) -> int | None:
@@ -37,7 +39,7 @@ class ConversionSettings:
     seed:       of the sample that codecs are fitted on.
 
     chunk_bits, threshold and the layout in place are of version 1, and choose it. Raises SettingsError where
-    version 2 is asked for beside them.
+    version 2 is asked for beside them, and for values that do not exist.
     """
 
     undirected: bool = False
@@ -56,6 +58,16 @@ class ConversionSettings:
             setting = " and ".join(self._of_version_1)
             raise SettingsError(f"{setting} asks for row format 1, format = 2 for another; leave one out")
 
+        if self.layout not in LAYOUTS:
+            raise SettingsError(f"layout is {self.layout!r}, it must be one of {', '.join(LAYOUTS)}")
+        try:
+            threshold_percent(self.threshold)
+            if self.chunk_bits is not None:
+                check_chunk_bits(self.chunk_bits)
+            if self.align is not None:
+                check_align(self.align, unit=1)
+        except ValueError as error:
+            raise SettingsError(str(error)) from None
     @property
     def row_format(self) -> int | None:
         """The version of the row format that all features have to have; None where each may have its own."""

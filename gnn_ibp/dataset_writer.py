@@ -24,6 +24,7 @@ from gnn_ibp.labels import checked_num_classes, label_blocks
 from gnn_ibp.npy import read_npy, write_npy_blocks
 from gnn_ibp.progress import Say
 from gnn_ibp.report import stage_lines
+from gnn_ibp.row_settings import check_row_settings, divides
 from gnn_ibp.row_stream import RowStream, TakenRows
 from gnn_ibp.splits import Split, checked_splits, split_blocks
 from gnn_ibp.stages import Stages
@@ -55,12 +56,13 @@ def write_dataset(
     through files. By default most of what is free. say: takes lines about what is done.
 
     Raises FileExistsError where `out` exists, RuntimeError where another process is making it; SettingsError
-    where memory or disk does not suffice, with what would; ValueError, TypeError and IndexError for parts
-    that contradict each other: labels, splits, edges of nodes that do not exist, features with another
-    number of rows.
+    where memory or disk does not suffice, or rows cannot be stored as asked, with what would do; ValueError,
+    TypeError and IndexError for parts that contradict each other: labels, splits, edges of nodes that do not
+    exist, features with another number of rows.
     """
     out, settings, say = Path(out), settings or ConversionSettings(), say or _nothing
     refuse_existing(out)
+    check_row_settings(parts, settings)
     if memory_bytes is None:
         free = free_memory() // 10 * 8
         need = ConversionNeed(parts, settings, free)
@@ -221,10 +223,7 @@ class _Conversion:
     def _chunk_bits(self, rows: RowStream) -> int | None:
         """The width that is asked for; None where it suits other features and not this one."""
         wanted = self._settings.chunk_bits
-        streams = (*self._parts.features.values(), *self._parts.edge_features.values())
-        if wanted and any(s.row_type.row_bytes % (wanted // 8) == 0 for s in streams):
-            return wanted if rows.row_type.row_bytes % (wanted // 8) == 0 else None
-        return wanted
+        return wanted if wanted and divides(wanted, rows.row_type) else None
 
     def _write_meta(
         self, num_nodes: int, num_edges: int, num_classes: int, splits: Mapping[str, Split]

@@ -6,18 +6,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from gnn_ibp.codec import codec_from_params, fit_codec
+from gnn_ibp.codec import codec_candidates, codec_from_params
 from gnn_ibp.column_stats import ColumnStats
 from gnn_ibp.dataset_meta import FeatureInfo
 from gnn_ibp.dataset_parts import ConversionSettings
 from gnn_ibp.disk_file import DiskFile
 from gnn_ibp.feature_writer import FeatureFileWriter
+from gnn_ibp.fit_sample import fit_sample
 from gnn_ibp.format import read_header
 from gnn_ibp.futures import finish_oldest
-from gnn_ibp.ibp_codec import IBPCodec
 from gnn_ibp.journal import Journal
 from gnn_ibp.progress import progress
-from gnn_ibp.row_codec import RowCodec
+from gnn_ibp.row_codec import RowCodec, smallest
 from gnn_ibp.row_stream import Rows, RowStream
 from gnn_ibp.stages import Stages
 
@@ -118,9 +118,15 @@ class FeatureConversion:
         with self._stages.measure(f"fit {self._name}") as stage:
             sample = self._rows.sample(settings.seed)
             stage.num_bytes = len(sample) * self._rows.row_type.row_bytes
-            if settings.row_format == IBPCodec.version:
-                return IBPCodec.fit(sample, settings.chunk_bits, settings.threshold, settings.seed)
-            return fit_codec(sample, settings.row_format, settings.seed)
+            sample_bytes = fit_sample(sample, settings.seed)
+            candidates = codec_candidates(
+                sample_bytes, sample.dtype, settings.row_format, settings.chunk_bits, settings.threshold
+            )
+            return smallest(filter(self._can_be_aligned, candidates), sample_bytes)
+
+    def _can_be_aligned(self, codec: RowCodec) -> bool:
+        """Where the settings say to which bytes."""
+        return self._settings.align is None or self._settings.align % codec.unit == 0
 
     def _blocks(self, first_row: int) -> Iterator[Rows]:
         """The rows from `first_row` on, with a bar on a terminal when it takes more than a second."""

@@ -175,8 +175,7 @@ def check_align(align: int, unit: int) -> None:
     """ValueError unless condensed rows, whose sizes are multiples of `unit`, may be aligned at `align`."""
     if align % 4 or align % unit or not 4 <= align <= MAX_ALIGN:
         raise ValueError(
-            f"align is {align}, it must be a multiple of 4 and of the codec's unit, {unit}, and at most "
-            f"{MAX_ALIGN}"
+            f"align is {align}, it must be a multiple of {max(4, unit)}, and at most {MAX_ALIGN}"
         )
 
 

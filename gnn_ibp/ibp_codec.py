@@ -19,6 +19,9 @@ from gnn_ibp.rows import Bytes
 CHUNK_BITS = (64, 32, 16, 8)
 """The chunk widths there are, the preferred first."""
 
+Threshold = float | Literal["sweep"] | None
+"""The paper's rule for masks, see `IBPCodec.fit`; None for ours."""
+
 
 class IBPCodec(RowCodec):
     """Invariant Bit Packing, row format version 1 (Kamath et al., EuroSys 2026, arXiv 2605.30728).
@@ -51,7 +54,7 @@ class IBPCodec(RowCodec):
         cls,
         rows: Array,
         chunk_bits: int | None = None,
-        threshold: float | Literal["sweep"] | None = None,
+        threshold: Threshold = None,
         seed: int = 0,
     ) -> "IBPCodec":
         """The codec that stores a seeded sample of `rows` (N, ...) in the fewest bytes.
@@ -61,7 +64,7 @@ class IBPCodec(RowCodec):
         those bits invariant that more than T of the rows agree on, as in the paper, and "sweep" takes the
         paper's best of 0.70, 0.75 ... 0.95. Without rows nothing is invariant.
         """
-        _percent(threshold)
+        threshold_percent(threshold)
         sample = fit_sample(rows, seed)
         return smallest(cls.candidates(sample, chunk_bits, threshold), sample)
 
@@ -70,10 +73,10 @@ class IBPCodec(RowCodec):
         cls,
         sample: Bytes,
         chunk_bits: int | None = None,
-        threshold: float | Literal["sweep"] | None = None,
+        threshold: Threshold = None,
     ) -> "Iterator[IBPCodec]":
         """Those that may store `sample`, uint8 (N, row_bytes), in the fewest bytes, the preferred first."""
-        percent = _percent(threshold)
+        percent = threshold_percent(threshold)
         if chunk_bits is not None:
             check_chunk_bits(chunk_bits, sample.shape[1])
         widths = [chunk_bits] if chunk_bits else _chunk_bits_for(sample.shape[1])
@@ -188,8 +191,8 @@ def _chunk_bits_for(row_bytes: int) -> list[int]:
     return [bits for bits in dividing if bits != 8] or dividing
 
 
-def _percent(threshold: float | str | None) -> int | str | None:
-    """The paper's threshold as a whole number of percent; "sweep" and None stay."""
+def threshold_percent(threshold: Threshold) -> int | Literal["sweep"] | None:
+    """The paper's threshold as a whole number of percent; "sweep" and None stay. ValueError for others."""
     if threshold is None or threshold == "sweep":
         return threshold
     if isinstance(threshold, str) or not 0.5 <= threshold <= 0.99:

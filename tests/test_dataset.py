@@ -476,7 +476,7 @@ def test_a_chunk_width_is_used_where_it_divides_the_row(tmp_path: Path) -> None:
     dataset = write(tmp_path / "ds", chunk_bits=32, features={"flag": Y > 2})
     assert dataset.feature_file("x").codec.unit == 4
     assert dataset.feature_file("flag").codec.unit == 1
-    with pytest.raises(ValueError, match="does not divide"):
+    with pytest.raises(ValueError, match="divides the rows of no feature"):
         write(tmp_path / "other", chunk_bits=64, x=X[:, :3])
 
 

@@ -58,7 +58,7 @@ class ConvertFlags:
     format: Literal["auto", "1", "2"] = "auto"
     """Version of the row format; auto takes the one that saves more, for each feature."""
     chunk_bits: Annotated[Literal[8, 16, 32, 64] | None, tyro.conf.arg(metavar="8|16|32|64")] = None
-    """Width of a chunk, in row format 1; None picks the one that saves most."""
+    """Width of a chunk, in row format 1; it has to divide rows; None picks the one that saves most."""
     threshold: Annotated[str | None, tyro.conf.arg(metavar="T")] = None
     """The paper's rule instead of ours, in row format 1: 0.50 to 0.99, or sweep."""
     layout: Literal["condensed", "in-place"] = "condensed"

@@ -9,9 +9,10 @@ from gnn_ibp.budget import format_bytes, parse_bytes
 from gnn_ibp.converters.prepare import convert_source
 from gnn_ibp.dataset import Dataset
 from gnn_ibp.dataset_meta import Meta, file_info
-from gnn_ibp.dataset_parts import ConversionSettings, Threshold, row_format
+from gnn_ibp.dataset_parts import ConversionSettings, row_format
 from gnn_ibp.errors import ForeignFileError, FormatError, SettingsError
 from gnn_ibp.feature_file import FeatureFile
+from gnn_ibp.ibp_codec import Threshold
 from gnn_ibp.train.feature_lines import feature_lines, table
 
 

@@ -97,6 +97,19 @@ def test_format_is_a_flag_of_convert(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert main(["convert", "synthetic:300", str(tmp_path / "x"), "--format", "3"]) == 2
 
 
+def test_rows_that_a_width_does_not_divide_are_settings_that_do_not_fit(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    np.savez(tmp_path / "odd.npz", x=np.zeros((4, 3), np.float32), edge_index=np.zeros((2, 1), np.int64))
+    args = ["convert", f"npz:{tmp_path}/odd.npz", str(tmp_path / "out")]
+    assert main([*args, "--chunk-bits", "64"]) == 2
+    error = capsys.readouterr().err
+    assert "chunk_bits = 64 divides the rows of no feature" in error and "8, 16 or 32 would" in error
+    assert main([*args, "--threshold", "0.2"]) == main([*args, "--align", "6"]) == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["odd.npz"]
+    assert main([*args, "--chunk-bits", "32"]) == 0
+
+
 @pytest.mark.parametrize("link", [False, True])
 def test_a_folder_is_never_converted_into_itself(
     dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str], link: bool
