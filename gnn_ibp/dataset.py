@@ -81,7 +81,7 @@ class Dataset:
         layout: str = "condensed",
         align: int | None = None,
         seed: int = 0,
-        format: int | None = None,
+        format: Format = None,
     ) -> "Dataset":
         """Writes a data set into the new folder `path` and opens it. All arrays are NumPy or torch.
 

@@ -17,10 +17,10 @@ Format = int | Literal["auto"] | None
 """1 or 2, of rows; "auto" for the one that saves more; None where nobody said."""
 
 
-def row_format(flag: str | int) -> int | None:
-    """The version of the row format that --format names; None for auto. SettingsError for what is neither."""
-    if flag == "auto":
-        return None
+def row_format(flag: str | int | None) -> Format:
+    """What --format names. SettingsError for what is none."""
+    if flag is None or flag == "auto":
+        return None if flag is None else "auto"
     try:
         return int(flag)
     except ValueError as error:
@@ -32,7 +32,8 @@ class ConversionSettings:
     """How a data set is to be written; kept in its meta.json.
 
     undirected: add the reverse of every edge, duplicates removed. dedup: remove duplicates alone.
-    format:     version of the row format, 1 or 2; None: the one that saves more on a sample, of each feature.
+    format:     version of the row format, 1 or 2; "auto": of each feature, what saves more on a sample;
+                None: as auto, but a data set's folder that is written again keeps what it was written with.
     chunk_bits: 8, 16, 32 or 64, for the features whose rows it divides; None: the best on a sample.
     threshold:  None: fit each position by itself; 0.50 to 0.99 or "sweep": the rule of the IBP paper.
     layout:     "condensed" or "in-place"; align: bytes, of the condensed layout; None: the smallest.
@@ -49,15 +50,14 @@ class ConversionSettings:
     layout: str = "condensed"
     align: int | None = None
     seed: int = 0
-    format: int | None = None
+    format: Format = None
 
     def __post_init__(self) -> None:
-        if self.format not in (None, 1, 2):
+        if self.format not in (None, "auto", 1, 2):
             raise SettingsError(f"format is {self.format}, want 1, 2, or auto for the one that saves more")
         if self.format == 2 and self._of_version_1:
             setting = " and ".join(self._of_version_1)
             raise SettingsError(f"{setting} asks for row format 1, format = 2 for another; leave one out")
-
         if self.layout not in LAYOUTS:
             raise SettingsError(f"layout is {self.layout!r}, it must be one of {', '.join(LAYOUTS)}")
         try:
@@ -68,10 +68,13 @@ class ConversionSettings:
                 check_align(self.align, unit=1)
         except ValueError as error:
             raise SettingsError(str(error)) from None
+
     @property
     def row_format(self) -> int | None:
         """The version of the row format that all features have to have; None where each may have its own."""
-        return 1 if self._of_version_1 else self.format
+        if self._of_version_1:
+            return IBPCodec.version
+        return None if self.format == "auto" else self.format
 
     @property
     def _of_version_1(self) -> list[str]:

@@ -106,7 +106,8 @@ def data_text(data: Counters, caches: Sources) -> str:
         f"{format_count(data['num_edges'])} edges, {data['num_classes']} classes, "
         f"{format_bytes(data['disk_bytes'])} on disk",
         f"features: {data['dtype']} {'x'.join(map(str, data['row_shape']))}, "
-        f"{format_bytes(data['raw_bytes'])} stored in {format_bytes(data['stored_bytes'])}, "
+        f"row format {data['row_format']}, {format_bytes(data['raw_bytes'])} stored in "
+        f"{format_bytes(data['stored_bytes'])}, "
         f"{format_share(saved(data['raw_bytes'], data['stored_bytes']))} saved",
     ]
     lines += [

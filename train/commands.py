@@ -22,7 +22,7 @@ def convert(
     *,
     raw_root: Path | None = None,
     num_classes: int | None = None,
-    format: str | int = "auto",
+    format: str | int | None = None,
     chunk_bits: int | None = None,
     threshold: str | float | None = None,
     layout: str = "condensed",

@@ -107,8 +107,9 @@ class Config:
     """Add the reverse of every edge when the data set is made."""
     dedup: bool = False
     """Remove repeated edges when the data set is made."""
-    format: Literal["auto", "1", "2"] = "auto"
-    """Version of the row format when the data set is made; auto takes the one that saves more."""
+    format: Annotated[Literal["auto", "1", "2"] | None, tyro.conf.arg(metavar="auto|1|2")] = None
+    """Version of the row format when the data set is made; auto takes the one that saves more. None means
+    auto; for a data set that is there, what it was made with."""
     eval_every: int = 1
     """Epochs between validations."""
     no_cache: Switch = False

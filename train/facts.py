@@ -20,6 +20,7 @@ def data_facts(ds: Dataset, nodes: Mapping[str, Tensor]) -> dict[str, Any]:
         "num_labelled": {name: len(ids) for name, ids in nodes.items()},
         "dtype": x.dtype,
         "row_shape": list(x.row_shape),
+        "row_format": ds.row_format("x"),
         "raw_bytes": x.raw_bytes,
         "stored_bytes": x.stored_bytes,
         "disk_bytes": sum(file.stat().st_size for file in ds.path.iterdir() if file.is_file()),

@@ -46,11 +46,14 @@ class FileRows:
 
 
 def folder_settings(dataset: Dataset, settings: ConversionSettings) -> ConversionSettings:
-    """`settings`, and those of the data set's edges that cannot be taken back."""
+    """`settings`, and those of the data set: of its edges, which cannot be taken back; its row format, if
+    none is asked for."""
+    keeps_format = settings.format is None and settings.row_format is None
     return replace(
         settings,
         undirected=settings.undirected or dataset.undirected,
         dedup=settings.dedup or dataset.dedup,
+        format=(dataset.meta.settings.get("format") or "auto") if keeps_format else settings.format,
     )
 
 

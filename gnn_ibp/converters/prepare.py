@@ -76,16 +76,18 @@ def convert_source(
     raw_root: by default the folder `raw` beside `out`. Raises as `write_dataset`, and SettingsError for an
     unknown name, where `memory_budget` (bytes) does not suffice, or where source and `out` lie in each other.
     """
-    out, settings = Path(out), settings or ConversionSettings()
+    out, asked = Path(out), settings or ConversionSettings()
     if Path(source).is_dir():
         refuse_overlap(out, Path(source))
     refuse_existing(out)
     if Path(source).is_dir():
         dataset = _with_classes(Dataset.open(source), num_classes)
-        settings = folder_settings(dataset, settings)
+        settings = folder_settings(dataset, asked)
+        if settings.format != asked.format:
+            say(f"row format {settings.format}, as {source} was converted; --format chooses another")
         parts = folder_parts(dataset, settings)
     else:
-        raw = _raw_root(raw_root, out.parent)
+        raw, settings = _raw_root(raw_root, out.parent), asked
         parts = find_source(source, num_classes).read(raw, out.parent, say)
     return _write(parts, out, settings, memory_budget, say)
 
@@ -157,7 +159,13 @@ def _checked(path: Path, settings: ConversionSettings, source: Source | None) ->
 
 def _check_format(dataset: Dataset, settings: ConversionSettings) -> None:
     """SettingsError where another row format is asked for than the features have, whatever chose it."""
-    for name in dataset.features if settings.format else ():
+    made_with = dataset.meta.settings.get("format") or "auto"
+    if settings.format == "auto" != made_with:
+        raise SettingsError(
+            f"{dataset.path} was made with format = {made_with}, format = auto is asked for; "
+            f"{_remedy(dataset.path, 'format', 'auto')}"
+        )
+    for name in dataset.features if isinstance(settings.format, int) else ():
         there = dataset.row_format(name)
         if there != settings.format:
             raise SettingsError(

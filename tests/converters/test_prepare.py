@@ -234,6 +234,12 @@ def test_another_row_format_than_that_of_what_is_there_is_told_with_the_remedy(t
         prepare("synthetic:300", tmp_path, settings=ConversionSettings(format=1))
     fresh = prepare("synthetic:300", tmp_path / "other", settings=ConversionSettings(format=1))
     assert fresh.row_format() == 1 and prepare("synthetic:300", tmp_path / "other").path == fresh.path
+    best = ConversionSettings(format="auto")
+    assert prepare("synthetic:300", tmp_path, settings=best).path == auto.path
+    with pytest.raises(
+        SettingsError, match=r"made with format = 1, format = auto is asked for; `gnn-ibp .*--format auto`"
+    ):
+        prepare("synthetic:300", tmp_path / "other", settings=best)
 
 
 def test_encoding_a_folder_again_keeps_its_reverse_edges_and_the_order_of_its_edges(tmp_path: Path) -> None:

@@ -132,6 +132,29 @@ def test_a_folder_is_never_converted_into_itself(
     assert main(["convert", str(source), str(tmp_path / "ds-2")]) == 0
 
 
+def test_a_folder_that_is_converted_again_keeps_its_row_format_unless_another_is_asked_for(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for version in ("1", "2"):
+        assert main(["convert", "synthetic:300", str(tmp_path / version), "--format", version]) == 0
+
+    def converted(source: str, *flags: str) -> int:
+        out = tmp_path / "-".join([source, "again", *flags])
+        assert main(["convert", str(tmp_path / source), str(out), *flags]) == 0
+        return Dataset.open(out).row_format()
+
+    capsys.readouterr()
+    assert (converted("1"), converted("2")) == (1, 2)
+    said = capsys.readouterr().out
+    assert f"row format 1, as {tmp_path / '1'} was converted; --format chooses another" in said
+    assert (converted("1-again"), converted("1-again", "--undirected")) == (1, 1)
+    assert (converted("1", "--format", "2"), converted("1", "--format", "auto")) == (2, 2)
+    assert converted("1-again---format-auto") == 2
+    capsys.readouterr()
+    assert converted("2", "--chunk-bits", "32") == 1
+    assert "was converted; --format" not in capsys.readouterr().out
+
+
 def test_verify_finds_nothing_in_what_is_whole(dataset: Dataset, capsys: pytest.CaptureFixture[str]) -> None:
     dataset.raw_twin()
     assert verify(dataset.path) == 0
