@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from file_parts import FileParts
 from ibp2_broken_rules import BROKEN_RULES, DENSE, SPARSE
-from ibp2_cases import GOLDEN, GOLDEN_NAMES
+from ibp2_cases import GOLDEN, golden_named
 
 from gnn_ibp.feature_writer import write_feature_file
 from gnn_ibp.format import region_bytes
@@ -51,7 +51,7 @@ def damaged_rows(folder: Path) -> Iterator[BadFile]:
             if len(stored) % parts.fields["unit"] == 0:  # others cannot be told by the index
                 put_row(parts, stored)
                 yield BadFile(f"row of {golden['name']}, {damaged['why']}", parts.signed(), f"row {ROW} ")
-    bfloat16 = GOLDEN[GOLDEN_NAMES.index("2s bf16 V257")]
+    bfloat16 = golden_named("2s bf16 V257")
     sizes = {
         "no multiple of 4 bytes": (bfloat16, encoded_row(bfloat16)[:-2]),
         "cut": (SPARSE, encoded_row(SPARSE)[:-4]),

@@ -19,6 +19,10 @@ SPLITS = [(32, 1, 8), (16, 1, 8), (16, 1, 5), (64, 1, 11), (8, 1, 4), (8, 1, 5)]
 NUM_CHUNKS = [0, 1, 7, 255, 256, 257, 513]
 
 
+def golden_named(name: str) -> dict[str, Any]:
+    return GOLDEN[GOLDEN_NAMES.index(name)]
+
+
 def golden_params(golden: dict[str, Any]) -> Params:
     return Params.from_bytes(bytes.fromhex(golden["block"]), golden["V"])
 

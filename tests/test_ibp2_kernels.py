@@ -8,10 +8,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from ibp2_broken_rules import BROKEN_RULES, BrokenRule
 from ibp2_cases import (
     GOLDEN,
     GOLDEN_NAMES,
     NUM_CHUNKS,
+    golden_named,
     golden_params,
     random_params,
     rows_for,
@@ -58,10 +60,6 @@ class KernelCodec:
             kernel = ops.ibp2_codec(self.params.to_bytes(), self.row_bytes)
         assert kernel.simd == self.level
         return kernel
-
-
-def golden_named(name: str) -> dict[str, Any]:
-    return GOLDEN[GOLDEN_NAMES.index(name)]
 
 
 def codecs_of(params: Params) -> list[KernelCodec]:
@@ -244,55 +242,10 @@ def test_rows_in_place_are_refused_since_they_do_not_tell_their_size() -> None:
         ops.encode_rows(codec, rows, 4, in_place=True)
 
 
-SPARSE = golden_named("2s S f32 levels 2")
-WHOLE = golden_named("2s int32 whole values")
-WHOLE_SPARSE = golden_named("2s S whole values")
-LEAF_AT, CLS_AT = 96, 96 + 33 * 4
-BASE_AT = CLS_AT + EXAMPLE["V"]
-
-BROKEN: dict[str, tuple[dict[str, Any], int, int, str]] = {
-    "kind": (EXAMPLE, 0, ord("E"), "neither D nor S"),
-    "W": (EXAMPLE, 1, 24, "chunk_bits is not 8, 16, 32 or 64"),
-    "W is 0": (EXAMPLE, 1, 0, "chunk_bits is not 8, 16, 32 or 64"),
-    "sf": (EXAMPLE, 2, 2, "sign bits is 2, want 0 to 1"),
-    "E is 0": (EXAMPLE, 3, 0, "head bits is 0, want 1 to 31"),
-    "E": (EXAMPLE, 3, 32, "head bits is 32, want 1 to 31"),
-    "z": (EXAMPLE, 4, 24, "zero bits is 24, want 0 to 23"),
-    "levels of D": (EXAMPLE, 5, 1, "bitmap levels is 1, want 0 to 0"),
-    "no levels of S": (SPARSE, 5, 0, "bitmap levels is 0, want 1 to 3"),
-    "levels of S": (SPARSE, 5, 4, "bitmap levels is 4, want 1 to 3"),
-    "no class": (EXAMPLE, 6, 0, "classes is 0, want 1 to 4"),
-    "classes": (EXAMPLE, 6, 5, "classes is 5, want 1 to 4"),
-    "classes of S": (SPARSE, 6, 2, "classes is 2, want 1 to 1"),
-    "byte 7": (EXAMPLE, 7, 1, "the last byte of the head is not 0"),
-    "k1": (EXAMPLE, 8, 4, "k1 of a class is 4, want 0 to 3"),
-    "g": (EXAMPLE, 9, 3, "g of a class with k1 = 1 is 3, want 0 to 2"),
-    "g where k1 is 0": (EXAMPLE, 31, 1, "g of a class with k1 = 0 is 1, want 0 to 0"),
-    "bit 7 of a symbol": (EXAMPLE, 10, 0x80, "a symbol has bits that are none of its own"),
-    "bit 5 of a symbol": (EXAMPLE, 20, 0x20, "a symbol has bits that are none of its own"),
-    "t where sf is 0": (WHOLE, 10, 0x40, "a symbol has bits that are none of its own"),
-    "unused symbol": (EXAMPLE, 21, 1, "a symbol that is not used is not 0"),
-    "unused class": (EXAMPLE, 52, 1, "a class that is not used is not 0"),
-    "last unused class": (EXAMPLE, 95, 1, "a class that is not used is not 0"),
-    "leaf": (EXAMPLE, LEAF_AT + 1, 1, "a leaf has more than the head bits"),
-    "unused leaf": (EXAMPLE, LEAF_AT + 4 * 31 + 3, 1, "a leaf has more than the head bits"),
-    "zero of D": (EXAMPLE, CLS_AT - 1, 1, "zero is not 0 in a block of kind D"),
-    "class of a position": (EXAMPLE, CLS_AT, 2, "a class that there is not"),
-    "bits 2 to 6 of a position": (EXAMPLE, CLS_AT + 7, 0xC1, "a class that there is not"),
-    "sgn where sf is 0": (WHOLE_SPARSE, CLS_AT, 0x80, "a sign where there are no sign bits"),
-    "base": (EXAMPLE, BASE_AT + 1, 1, "a base has more than the head bits"),
-    "last base": (EXAMPLE, BASE_AT + 31, 1, "a base has more than the head bits"),
-}
-
-
-@pytest.mark.parametrize("golden, at, byte, message", BROKEN.values(), ids=BROKEN.keys())
-def test_every_rule_of_the_block_is_checked_and_named(
-    golden: dict[str, Any], at: int, byte: int, message: str
-) -> None:
-    block = bytearray.fromhex(golden["block"])
-    block[at] = byte
-    with pytest.raises(ValueError, match=message):
-        ops.ibp2_codec(bytes(block), golden["V"] * golden["W"] // 8)
+@pytest.mark.parametrize("broken", BROKEN_RULES, ids=[broken.name for broken in BROKEN_RULES])
+def test_broken_rule_is_refused_by_name(broken: BrokenRule) -> None:
+    with pytest.raises(ValueError, match=broken.kernels_why or broken.why):
+        ops.ibp2_codec(broken.block(), broken.golden["V"] * broken.golden["W"] // 8)
 
 
 def test_a_block_of_another_length_is_refused() -> None:

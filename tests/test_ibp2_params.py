@@ -64,10 +64,10 @@ def test_block_of_kind_d_is_for_one_number_of_chunks() -> None:
     ("change", "rule"),
     [
         ({"num_chunks": -1}, "V is -1"),
-        ({"zero": 1 << 32, "kind": "S", "levels": 1}, "zero is 0x100000000"),
+        ({"zero": 1 << 32, "kind": "S", "levels": 1}, "zero is 4294967296"),
         ({"leaves": (0,) * 31}, "31 leaves, want 32"),
         ({"positions": (Position(0, 0, 0),) * 7}, "7 positions, want 8"),
-        ({"codes": (Code(0, 0, b"\0"),) * 5}, "5 classes, want 1 to 4"),
+        ({"codes": (Code(0, 0, b"\0"),) * 5}, "number of classes is 5, want 1 to 4"),
     ],
 )
 def test_rule_that_no_block_can_break_holds_for_made_parameters(change: dict[str, Any], rule: str) -> None:

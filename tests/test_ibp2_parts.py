@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from ibp2_cases import GOLDEN, GOLDEN_NAMES, golden_params, random_params, rows_for
+from ibp2_cases import golden_named, golden_params, random_params, rows_for
 from numpy.typing import NDArray
 
 from gnn_ibp import IBP2Codec, IBPCodec
@@ -17,17 +17,14 @@ from gnn_ibp.row_bytes import as_row_bytes
 FLOAT32 = FLOATS["float32"]
 
 
-def golden_named(name: str) -> Params:
-    return golden_params(GOLDEN[GOLDEN_NAMES.index(name)])
-
-
 def parts_of(rows: NDArray[Any], params: Params) -> list[int]:
     return list(part_bits(as_row_bytes(rows), params).values())
 
 
 def test_parts_of_the_row_written_by_hand() -> None:
     row = np.array([[0.5, -0.75, 0.625, -0.3, np.inf, 0.9, 1.0, -1.5]], np.float32)
-    assert parts_of(row, golden_named("example")) == [0, 6 + 3 * 2 + 2 * 3, 9, 8 * 23, 7 + 6, 0]
+    params = golden_params(golden_named("example"))
+    assert parts_of(row, params) == [0, 6 + 3 * 2 + 2 * 3, 9, 8 * 23, 7 + 6, 0]
 
 
 def test_parts_of_a_sparse_row_and_of_one_that_stays_raw() -> None:

@@ -58,7 +58,7 @@ class Code:
         want = num_symbols(self.k1, self.g)
         _require(len(self.symbols) == want, f"a code has {len(self.symbols)} symbols, want {want}")
         for symbol in self.symbols:
-            _require(not symbol & 0b1010_0000, f"symbol {symbol:#04x} has a bit other than 6 and 4 to 0")
+            _require(not symbol & 0b1010_0000, "a symbol has a bit other than 6 and 4 to 0")
 
     @classmethod
     def from_bytes(cls, block: bytes) -> "Code":
@@ -116,8 +116,8 @@ class Params:
         _require(len(block) >= HEAD_BYTES, f"{len(block)} bytes, want {HEAD_BYTES} and more")
         kind, chunk_bits, sign_bits, head_bits, zero_bits, levels, num_classes, reserved = block[:8]
         _require_width(chunk_bits)
-        _require(1 <= num_classes <= MAX_CLASSES, f"{num_classes} classes, want 1 to {MAX_CLASSES}")
-        _require(reserved == 0, f"byte 7 is {reserved:#04x}, want 0")
+        _require_classes(num_classes, MAX_CLASSES)
+        _require(reserved == 0, f"byte 7 is {reserved}, want 0")
         num_positions = 1 if kind == ord("S") else num_chunks
         want = block_bytes(chunk_bits, num_positions)
         _require(len(block) == want, f"{len(block)} bytes, want {want}")
@@ -220,14 +220,14 @@ class Params:
         _require(self.kind in ("D", "S"), f"kind is {self.kind!r}, want 'D' or 'S'")
         if self.kind == "D":
             _require(self.levels == 0, f"levels is {self.levels}, want 0 for kind D")
-            _require(self.zero == 0, f"zero is {self.zero:#x}, want 0 for kind D")
+            _require(self.zero == 0, f"zero is {self.zero}, want 0 for kind D")
         else:
             _require(1 <= self.levels <= 3, f"levels is {self.levels}, want 1 to 3 for kind S")
-            _require(0 <= self.zero < 1 << self.chunk_bits, f"zero is {self.zero:#x}, want W bits")
+            _require(0 <= self.zero < 1 << self.chunk_bits, f"zero is {self.zero}, want W bits")
 
     def _check_codes(self) -> None:
         most = MAX_CLASSES if self.kind == "D" else 1
-        _require(1 <= len(self.codes) <= most, f"{len(self.codes)} classes, want 1 to {most}")
+        _require_classes(len(self.codes), most)
         has_sign = any(symbol >> 6 for code in self.codes for symbol in code.symbols)
         _require(self.sign_bits == 1 or not has_sign, "a symbol has t = 1, want 0 where sf is 0")
         _require(len(self.leaves) == NUM_LEAVES, f"{len(self.leaves)} leaves, want {NUM_LEAVES}")
@@ -261,6 +261,10 @@ def block_bytes(chunk_bits: int, num_positions: int) -> int:
 
 def _require_width(chunk_bits: int) -> None:
     _require(chunk_bits in (8, 16, 32, 64), f"W is {chunk_bits}, want 8, 16, 32 or 64")
+
+
+def _require_classes(count: int, most: int) -> None:
+    _require(1 <= count <= most, f"number of classes is {count}, want 1 to {most}")
 
 
 def _require_levels(k1: int, g: int) -> None:

@@ -40,24 +40,24 @@ class Reader {
 // Returns the number of classes.
 unsigned read_head(Reader& reader, size_t row_bytes, Ibp2Params& params) {
   const uint8_t kind = reader.byte();
-  require(kind == 'D' || kind == 'S', "the kind is neither D nor S");
+  require(kind == 'D' || kind == 'S', "kind is neither D nor S");
   params.sparse = kind == 'S';
   params.chunk_bits = reader.byte();
   const unsigned W = params.chunk_bits;
-  require(W == 8 || W == 16 || W == 32 || W == 64, "chunk_bits is not 8, 16, 32 or 64");
+  require(W == 8 || W == 16 || W == 32 || W == 64, "W is " + std::to_string(W) + ", want 8, 16, 32 or 64");
   require(row_bytes % (W / 8) == 0, "chunk_bits does not divide the row");
   params.num_chunks = row_bytes / (W / 8);
   params.sign_bits = reader.byte();
-  require_range(params.sign_bits, 0, 1, "the number of sign bits");
+  require_range(params.sign_bits, 0, 1, "sf");
   params.head_bits = reader.byte();
-  require_range(params.head_bits, 1, W - params.sign_bits, "the number of head bits");
+  require_range(params.head_bits, 1, W - params.sign_bits, "E");
   params.zero_bits = reader.byte();
-  require_range(params.zero_bits, 0, W - params.sign_bits - params.head_bits, "the number of zero bits");
+  require_range(params.zero_bits, 0, W - params.sign_bits - params.head_bits, "z");
   params.levels = reader.byte();
-  require_range(params.levels, params.sparse ? 1 : 0, params.sparse ? 3 : 0, "the number of bitmap levels");
+  require_range(params.levels, params.sparse ? 1 : 0, params.sparse ? 3 : 0, "levels");
   const unsigned num_classes = reader.byte();
-  require_range(num_classes, 1, params.sparse ? 1 : kIbp2Classes, "the number of classes");
-  require(reader.byte() == 0, "the last byte of the head is not 0");
+  require_range(num_classes, 1, params.sparse ? 1 : kIbp2Classes, "number of classes");
+  require_range(reader.byte(), 0, 0, "byte 7");
   return num_classes;
 }
 
@@ -65,16 +65,13 @@ Ibp2Class read_class(Reader& reader, unsigned sign_bits) {
   Ibp2Class made;
   made.k1 = reader.byte();
   made.g = reader.byte();
-  require_range(made.k1, 0, 3, "k1 of a class");
-  require_range(made.g, 0, made.k1 == 0 ? 0 : 2, "g of a class with k1 = " + std::to_string(made.k1));
-  const uint8_t allowed = sign_bits ? kIbp2Flip | kIbp2Leaf : kIbp2Leaf;
+  require_range(made.k1, 0, 3, "k1");
+  require_range(made.g, 0, made.k1 == 0 ? 0 : 2, "g");
   for (unsigned i = 0; i < kIbp2Symbols; ++i) {
-    made.symbols[i] = reader.byte();
-    if (i < made.num_symbols()) {
-      require((made.symbols[i] & ~allowed) == 0, "a symbol has bits that are none of its own");
-    } else {
-      require(made.symbols[i] == 0, "a symbol that is not used is not 0");
-    }
+    const uint8_t symbol = made.symbols[i] = reader.byte();
+    require(i < made.num_symbols() || symbol == 0, "an unused symbol is not 0");
+    require((symbol & ~(kIbp2Flip | kIbp2Leaf)) == 0, "a symbol has a bit other than 6 and 4 to 0");
+    require(sign_bits || (symbol & kIbp2Flip) == 0, "a symbol has t = 1, want 0 where sf is 0");
   }
   return made;
 }
@@ -89,7 +86,7 @@ void read_positions(Reader& reader, Ibp2Params& params) {
     params.class_of[j] = byte & 0x7F;
     params.sign[j] = byte >> 7;
     require(params.class_of[j] < params.classes.size(), "a position has a class that there is not");
-    require(params.sign[j] <= params.sign_bits, "a position has a sign where there are no sign bits");
+    require(params.sign[j] <= params.sign_bits, "a position has sgn 1, want 0 where sf is 0");
   }
   for (uint64_t& base : params.base) base = reader.word(params.chunk_bits);
 }
@@ -108,14 +105,14 @@ Ibp2Params parse_ibp2_params(const uint8_t* block, size_t block_bytes, size_t ro
           "the block has " + std::to_string(block_bytes) + " bytes, want " + std::to_string(want));
   for (unsigned c = 0; c < num_classes; ++c) params.classes.push_back(read_class(reader, params.sign_bits));
   for (size_t i = 0; i < (kIbp2Classes - num_classes) * kClassBytes; ++i)
-    require(reader.byte() == 0, "a class that is not used is not 0");
+    require(reader.byte() == 0, "an unused class is not 0");
   for (uint64_t& leaf : params.leaf) leaf = reader.word(params.chunk_bits);
   params.zero = reader.word(params.chunk_bits);
-  require(params.sparse || params.zero == 0, "zero is not 0 in a block of kind D");
+  require_range(params.zero, 0, params.sparse ? ~uint64_t{0} : 0, "zero");
   read_positions(reader, params);
   const uint64_t largest = ~uint64_t{0} >> (64 - params.head_bits);
-  for (const uint64_t leaf : params.leaf) require(leaf <= largest, "a leaf has more than the head bits");
-  for (const uint64_t base : params.base) require(base <= largest, "a base has more than the head bits");
+  for (const uint64_t leaf : params.leaf) require(leaf <= largest, "a leaf has more than E bits");
+  for (const uint64_t base : params.base) require(base <= largest, "a base has more than E bits");
   return params;
 }
 
