@@ -17,7 +17,7 @@ Format = int | Literal["auto"] | None
 """1 or 2, of rows; "auto" for the one that saves more; None where nobody said."""
 
 
-def row_format(flag: str | int | None) -> Format:
+def parse_format(flag: str | int | None) -> Format:
     """What --format names. SettingsError for what is none."""
     if flag is None or flag == "auto":
         return None if flag is None else "auto"
@@ -70,7 +70,7 @@ class ConversionSettings:
             raise SettingsError(str(error)) from None
 
     @property
-    def row_format(self) -> int | None:
+    def needed_format(self) -> int | None:
         """The version of the row format that all features have to have; None where each may have its own."""
         if self._of_version_1:
             return IBPCodec.version

@@ -210,7 +210,7 @@ class _Conversion:
     def _write_feature(self, kind: str, name: str, rows: RowStream, num_rows: int | None) -> int:
         """Writes a feature file; returns the number of its rows, `num_rows` where that is known."""
         settings = replace(
-            self._settings, format=self._settings.row_format, chunk_bits=self._chunk_bits(rows)
+            self._settings, format=self._settings.needed_format, chunk_bits=self._chunk_bits(rows)
         )
         conversion = FeatureConversion(
             kind, name, rows, settings, self._folder, self._work, self._journal, self._stages

@@ -120,7 +120,7 @@ class FeatureConversion:
             stage.num_bytes = len(sample) * self._rows.row_type.row_bytes
             sample_bytes = fit_sample(sample, settings.seed)
             candidates = codec_candidates(
-                sample_bytes, sample.dtype, settings.row_format, settings.chunk_bits, settings.threshold
+                sample_bytes, sample.dtype, settings.needed_format, settings.chunk_bits, settings.threshold
             )
             return smallest(filter(self._can_be_aligned, candidates), sample_bytes)
 

@@ -43,7 +43,7 @@ def _check_width(types: Mapping[str, RowType], wanted: int) -> None:
 
 def _least_unit(row_type: RowType, settings: ConversionSettings) -> int:
     """Bytes of which stored rows are multiples, in the narrowest chunks that the settings leave."""
-    if settings.row_format == IBP2Codec.version:
+    if settings.needed_format == IBP2Codec.version:
         return Split.of(row_type.dtype, row_type.torch_dtype.itemsize).chunk_bits // 8
     if settings.chunk_bits and divides(settings.chunk_bits, row_type):
         return settings.chunk_bits // 8

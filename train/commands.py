@@ -9,7 +9,7 @@ from gnn_ibp.budget import format_bytes, parse_bytes
 from gnn_ibp.converters.prepare import convert_source
 from gnn_ibp.dataset import Dataset
 from gnn_ibp.dataset_meta import Meta, file_info
-from gnn_ibp.dataset_parts import ConversionSettings, row_format
+from gnn_ibp.dataset_parts import ConversionSettings, parse_format
 from gnn_ibp.errors import ForeignFileError, FormatError, SettingsError
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.ibp_codec import Threshold
@@ -42,7 +42,7 @@ def convert(
         threshold=_threshold(threshold),
         layout=layout,
         align=align,
-        format=row_format(format),
+        format=parse_format(format),
     )
     budget = None if memory_budget is None else parse_bytes(memory_budget)
     path = convert_source(

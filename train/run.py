@@ -20,7 +20,7 @@ try:
     from gnn_ibp.converters.prepare import prepare
     from gnn_ibp.cuda import Cuda
     from gnn_ibp.dataset import Dataset
-    from gnn_ibp.dataset_parts import ConversionSettings, row_format
+    from gnn_ibp.dataset_parts import ConversionSettings, parse_format
     from gnn_ibp.errors import SettingsError
     from gnn_ibp.feature_store import FeatureStore
     from gnn_ibp.graph import Graph
@@ -110,7 +110,7 @@ def _train(
     torch.manual_seed(config.seed)
     budget = config.budget_bytes()
     settings = ConversionSettings(
-        undirected=config.undirected, dedup=config.dedup, format=row_format(config.format)
+        undirected=config.undirected, dedup=config.dedup, format=parse_format(config.format)
     )
     ds = prepare(
         config.dataset,

@@ -48,7 +48,7 @@ class FileRows:
 def folder_settings(dataset: Dataset, settings: ConversionSettings) -> ConversionSettings:
     """`settings`, and those of the data set: of its edges, which cannot be taken back; its row format, if
     none is asked for."""
-    keeps_format = settings.format is None and settings.row_format is None
+    keeps_format = settings.format is None and settings.needed_format is None
     return replace(
         settings,
         undirected=settings.undirected or dataset.undirected,

@@ -1,11 +1,9 @@
 """The fit of row format version 2 on sampled rows: deterministic, and lossless whatever it finds."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 
-from gnn_ibp import reference
 from gnn_ibp.ibp2.classes import Classes, find_classes, one_class, one_class_bits
 from gnn_ibp.ibp2.counting import Counting, NumpyCounting
 from gnn_ibp.ibp2.counts import TopCounts
@@ -13,7 +11,7 @@ from gnn_ibp.ibp2.params import NUM_LEAVES, NUM_SYMBOLS, Kind, Params, Position
 from gnn_ibp.ibp2.reference import stored_sizes
 from gnn_ibp.ibp2.split import Split
 from gnn_ibp.ibp2.values import most_frequent_values
-from gnn_ibp.reference import Bytes, Masks, Words, as_chunks
+from gnn_ibp.reference import Bytes, Words, as_chunks
 
 MIN_ZERO_BITS = 3
 """Fewer low bits than these are not worth leaving out."""
@@ -28,30 +26,15 @@ MIN_EQUAL_PERCENT = 3
 NUMPY = NumpyCounting()
 
 
-class Fitted(NamedTuple):
-    """num_bytes: that the rows take which `params` were fitted on."""
-
-    params: Params
-    num_bytes: int
-
-
-def fit(rows: Bytes, split: Split, counting: Counting = NUMPY) -> Fitted:
+def fit(rows: Bytes, split: Split, counting: Counting = NUMPY) -> Params:
     """The parameters of version 2 that store `rows`, uint8 (N, row_bytes), in the fewest bytes."""
-    tried = candidates(rows, split, counting)
-    fitted = (Fitted(params, int(stored_sizes(rows, params).sum())) for params in tried)
-    return min(fitted, key=lambda one: one.num_bytes)
+    return min(candidates(rows, split, counting), key=lambda params: int(stored_sizes(rows, params).sum()))
 
 
 def candidates(rows: Bytes, split: Split, counting: Counting = NUMPY) -> Iterator[Params]:
     """Those among which `fit` chooses, the preferred first: kind D, then S."""
     yield fit_dense(rows, split, counting)
     yield from fit_sparse(rows, split, counting)
-
-
-def choose(rows: Bytes, masks: Masks, version2: Fitted) -> Masks | Params:
-    """Of version 1 and 2, both fitted on `rows`, the one that stores them in fewer bytes; 1 of equals."""
-    version1_bytes = int(reference.stored_sizes(rows, masks).sum())
-    return version2.params if version2.num_bytes < version1_bytes else masks
 
 
 def fit_dense(rows: Bytes, split: Split, counting: Counting = NUMPY) -> Params:
