@@ -149,6 +149,10 @@ class Meta:
         sums = sorted((name, file.xxh3) for name, file in self.files.items())
         return xxhash.xxh3_64_hexdigest(repr(sums).encode())
 
+    def raw_twins(self, folder: Path) -> list[Path]:
+        """The files with raw rows that were made beside the encoded ones in the data set's folder."""
+        return [twin for name in self.features if (twin := folder / f"{name}.raw.ibp").exists()]
+
     def _check(self) -> None:
         """ValueError where a field is of another type, or contradicts the others."""
         counts = {name: getattr(self, name) for name in ("num_nodes", "num_edges", "num_classes")}

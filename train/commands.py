@@ -1,18 +1,16 @@
 """What `gnn-ibp convert`, `info` and `verify` do. Each returns the exit status."""
 
-from collections.abc import Callable, Iterator
-from functools import partial
 from pathlib import Path
 
 from gnn_ibp import ops
 from gnn_ibp.budget import format_bytes, parse_bytes
 from gnn_ibp.converters.prepare import convert_source
 from gnn_ibp.dataset import Dataset
-from gnn_ibp.dataset_meta import Meta, file_info
 from gnn_ibp.dataset_parts import ConversionSettings, parse_format
-from gnn_ibp.errors import ForeignFileError, FormatError, SettingsError
+from gnn_ibp.errors import SettingsError
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.ibp_codec import Threshold
+from gnn_ibp.train.damages import damages
 from gnn_ibp.train.feature_lines import feature_lines, table
 
 
@@ -87,7 +85,7 @@ def info_text(path: Path) -> str:
     if files:
         lines += ["", *feature_lines(files)]
     sizes = {name: info.num_bytes for name, info in meta.files.items()}
-    sizes |= {twin.name: twin.stat().st_size for twin in _raw_twins(path, meta)}
+    sizes |= {twin.name: twin.stat().st_size for twin in meta.raw_twins(path)}
     rows = [[name, format_bytes(size)] for name, size in sizes.items()]
     lines += ["", *table([["file", "size"], *rows, ["total", format_bytes(sum(sizes.values()))]])]
     return "\n".join(lines)
@@ -96,18 +94,16 @@ def info_text(path: Path) -> str:
 def verify(path: Path) -> int:
     """Reads a data set or a feature file whole and compares every checksum. 1 where something is damaged.
 
-    One line for each damage names the file, and in feature files the block and its rows. FormatError for a
-    file that is no feature file, or one of a newer version.
+    One line for each damage names the file, and in feature files the block and its rows. Raises
+    ForeignFileError for a file that is no feature file, or one of a newer version.
     """
-    if not path.is_dir():
-        _check_kind(path)
-    damages = 0
-    for damage in _damages(path):
+    num_damages = 0
+    for damage in damages(path):
         print(damage, flush=True)
-        damages += 1
-    found = "1 damage" if damages == 1 else f"{damages} damages"
-    print(f"{path}: {f'{found} found' if damages else 'no damage, every checksum is right'}")
-    return 1 if damages else 0
+        num_damages += 1
+    found = "1 damage" if num_damages == 1 else f"{num_damages} damages"
+    print(f"{path}: {f'{found} found' if num_damages else 'no damage, every checksum is right'}")
+    return 1 if num_damages else 0
 
 
 def _say(line: str) -> None:
@@ -121,73 +117,3 @@ def _threshold(threshold: str | float | None) -> Threshold:
         return float(threshold)
     except ValueError as error:
         raise SettingsError(f"--threshold is {threshold!r}, wanted 0.50 to 0.99, or sweep") from error
-
-
-def _damages(path: Path) -> Iterator[str]:
-    if not path.is_dir():
-        yield from _feature_damages(path)
-        return
-    meta = Meta.read(path)
-    features = {info.file for info in meta.features.values()}
-    whole = True
-    for name, expected in meta.files.items():
-        file = path / name
-        try:
-            found = file_info(file)
-        except OSError as error:
-            whole = False
-            yield f"{file}: {'missing' if isinstance(error, FileNotFoundError) else error}"
-            continue
-        if found == expected:
-            damages = list(_feature_damages(file)) if name in features else []
-        else:
-            short = found.num_bytes != expected.num_bytes
-            what = (
-                f"has {found.num_bytes} bytes, {expected.num_bytes} were written"
-                if short
-                else "has another checksum"
-            )
-            damages = [f"{file}: {what}", *(_feature_damages(file) if name in features else [])]
-        whole &= not damages
-        yield from damages
-    for twin in _raw_twins(path, meta):
-        yield from _feature_damages(twin)
-    if whole:
-        yield from _contradictions(path)
-
-
-def _contradictions(path: Path) -> Iterator[str]:
-    """Where files that are as they were written do not fit together."""
-    dataset = Dataset.open(path)
-    parts: list[Callable[[], object]] = [lambda: dataset.graph, lambda: dataset.y, lambda: dataset.split]
-    parts += [partial(dataset.array, name) for name in dataset.arrays]
-    for name in dataset.features:
-        parts += [partial(dataset.feature_file, name)]
-        parts += [partial(dataset.feature_file, name, raw=True)] * (path / f"{name}.raw.ibp").exists()
-    for read in parts:
-        try:
-            read()
-        except FormatError as error:
-            yield str(error)
-
-
-def _feature_damages(path: Path) -> Iterator[str]:
-    try:
-        with FeatureFile.open(path) as file:
-            yield from map(str, file.verify(progress=f"verifying {path.name}"))
-    except FormatError as error:
-        yield str(error)
-
-
-def _check_kind(path: Path) -> None:
-    try:
-        FeatureFile.open(path).close()
-    except ForeignFileError:
-        raise
-    except FormatError:
-        pass  # damage, which is told of with all other damages
-
-
-def _raw_twins(path: Path, meta: Meta) -> list[Path]:
-    """The files with raw rows that were made beside the encoded ones."""
-    return [twin for name in meta.features if (twin := path / f"{name}.raw.ibp").exists()]

@@ -10,6 +10,7 @@ from small_dataset import edit_meta
 from gnn_ibp import Dataset
 from gnn_ibp.dataset_meta import file_info
 from gnn_ibp.errors import SettingsError
+from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.train.cli import main
 from gnn_ibp.train.commands import convert, info, info_text, verify
 
@@ -173,6 +174,14 @@ def test_verify_names_file_block_and_rows(dataset: Dataset, capsys: pytest.Captu
     assert "indices.npy: has another checksum" in out
     assert out.splitlines()[-1].endswith("4 damages found")
     assert verify(dataset.path / "x.ibp") == 1
+
+
+def test_verify_opens_a_feature_file_once(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+    open_file = FeatureFile.open
+    monkeypatch.setattr(FeatureFile, "open", lambda path: opened.append(path) or open_file(path))
+    assert verify(dataset.path / "x.ibp") == 0
+    assert opened == [dataset.path / "x.ibp"]
 
 
 def test_verify_says_of_a_foreign_file_that_it_is_none_of_ours(

@@ -1,0 +1,78 @@
+"""What is wrong with the files of a data set, or with one feature file: found by reading them whole."""
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from pathlib import Path
+
+from gnn_ibp.dataset import Dataset
+from gnn_ibp.dataset_meta import Meta, file_info
+from gnn_ibp.errors import ForeignFileError, FormatError
+from gnn_ibp.feature_file import FeatureFile
+
+
+def damages(path: Path) -> Iterator[str]:
+    """A line for each damage of a data set's folder or a feature file, naming file, block and rows.
+
+    Raises ForeignFileError for a file that is no feature file, or one of a newer version.
+    """
+    return _folder_damages(path) if path.is_dir() else _feature_damages(path)
+
+
+def _folder_damages(path: Path) -> Iterator[str]:
+    meta = Meta.read(path)
+    features = {info.file for info in meta.features.values()}
+    whole = True
+    for name, expected in meta.files.items():
+        file = path / name
+        try:
+            found = file_info(file)
+        except OSError as error:
+            whole = False
+            yield f"{file}: {'missing' if isinstance(error, FileNotFoundError) else error}"
+            continue
+        lines = []
+        if found.num_bytes != expected.num_bytes:
+            lines = [f"{file}: has {found.num_bytes} bytes, {expected.num_bytes} were written"]
+        elif found != expected:
+            lines = [f"{file}: has another checksum"]
+        if name in features:
+            lines += _member_damages(file)
+        whole &= not lines
+        yield from lines
+    for twin in meta.raw_twins(path):
+        yield from _member_damages(twin)
+    if whole:
+        yield from _contradictions(path)
+
+
+def _contradictions(path: Path) -> Iterator[str]:
+    """Where files that are as they were written do not fit together."""
+    dataset = Dataset.open(path)
+    parts: list[Callable[[], object]] = [lambda: dataset.graph, lambda: dataset.y, lambda: dataset.split]
+    parts += [partial(dataset.array, name) for name in dataset.arrays]
+    for name in dataset.features:
+        parts += [partial(dataset.feature_file, name)]
+        parts += [partial(dataset.feature_file, name, raw=True)] * (path / f"{name}.raw.ibp").exists()
+    for read in parts:
+        try:
+            read()
+        except FormatError as error:
+            yield str(error)
+
+
+def _member_damages(path: Path) -> Iterator[str]:
+    """Of a feature file in a data set, where a foreign one has taken another's place."""
+    try:
+        yield from _feature_damages(path)
+    except ForeignFileError as error:
+        yield str(error)
+
+
+def _feature_damages(path: Path) -> Iterator[str]:
+    try:
+        with FeatureFile.open(path) as file:
+            yield from map(str, file.verify(progress=f"verifying {path.name}"))
+    except ForeignFileError:
+        raise
+    except FormatError as error:
+        yield str(error)
