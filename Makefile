@@ -44,7 +44,7 @@ lint: setup
 
 check: lint test
 
-# The extension's type stub is committed; run this after a change of kernels/bindings.cpp.
+# The extension's type stub is committed; run this after a change of the bindings.
 stub: setup
 	$(BIN)/python -m nanobind.stubgen -m gnn_ibp._kernels -o gnn_ibp/_kernels.pyi
 

@@ -1,15 +1,14 @@
 // What the fit of row format version 2 counts, for Python: chunks come as arrays of their words.
-#include "bindings/ibp2_counts.h"
+#include "bindings/bindings.h"
 
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 
 #include <bit>
 #include <optional>
-#include <stdexcept>
 #include <utility>
 
+#include "bindings/arrays.h"
 #include "cpu/ibp2_counts.h"
 
 namespace nb = nanobind;
@@ -18,20 +17,15 @@ using namespace nb::literals;
 namespace gnn_ibp {
 namespace {
 
-template <typename T, size_t Dims>
-using In = nb::ndarray<const T, nb::numpy, nb::ndim<Dims>, nb::c_contig, nb::device::cpu>;
-template <typename T, size_t Dims>
-using Out = nb::ndarray<T, nb::numpy, nb::ndim<Dims>, nb::c_contig, nb::device::cpu>;
-
 template <typename Word>
 void bind_words(nb::module_& m) {
   m.def(
       "count_tops",
       [](In<Word, 2> chunks, unsigned shift, Out<uint32_t, 2> counts) {
         const unsigned bits = static_cast<unsigned>(std::bit_width(counts.shape(1))) - 1;
-        if (counts.shape(0) != chunks.shape(1) || counts.shape(1) != size_t{1} << bits || bits < 1 ||
-            bits > 16 || shift + bits > 8 * sizeof(Word))
-          throw std::invalid_argument("counts does not fit");
+        require(counts.shape(0) == chunks.shape(1) && counts.shape(1) == size_t{1} << bits && bits >= 1 &&
+                    bits <= 16 && shift + bits <= 8 * sizeof(Word),
+                "counts does not fit");
         nb::gil_scoped_release release;
         count_tops<Word>(reinterpret_cast<const uint8_t*>(chunks.data()),
                          static_cast<int64_t>(chunks.shape(0)), chunks.shape(1), shift, bits, counts.data());

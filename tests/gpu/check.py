@@ -186,7 +186,7 @@ def build(library: Path, nanobind: Path, headers: Path | None) -> None:
 
     def compiled(source: Path, target: Path) -> None:
         # the bindings are many templates that run once per call: made small, they compile in half the time
-        small = ["-Os"] if source.stem in ("bindings", "nb_combined") else []
+        small = ["-Os"] if source.parent.name == "bindings" or source.stem == "nb_combined" else []
         _call([compiler, *flags, *small, "-c", str(source), "-o", str(target)])
 
     BUILD.mkdir(parents=True, exist_ok=True)
