@@ -18,7 +18,7 @@
 #include "cpu/ibp2_codec.h"
 #include "cpu/ibp_codec.h"
 #include "cpu/thread_pool.h"
-#include "row_slab.h"
+#include "indexed_slab.h"
 
 using namespace gnn_ibp;
 
@@ -77,7 +77,7 @@ void compare(const uint8_t* got, const uint8_t* wanted, int64_t size, const char
     fail(std::string(what) + " row " + std::to_string(row) + " is wrong");
 }
 
-void check_stored(const RowCodec& codec, const Case& made, const RowSlab& slab) {
+void check_stored(const RowCodec& codec, const Case& made, const IndexedSlab& slab) {
   const uint8_t* wanted = made.stored.data();
   for (int64_t i = 0; i < made.num_rows; wanted += made.sizes[i], ++i) {
     const Extent extent = slab.layout().extent(i);
@@ -92,7 +92,7 @@ void check_stored(const RowCodec& codec, const Case& made, const RowSlab& slab) 
 }
 
 // All rows, from the last to the first.
-void check_gather(const RowCodec& codec, const Case& made, const RowSlab& slab) {
+void check_gather(const RowCodec& codec, const Case& made, const IndexedSlab& slab) {
   const int64_t n = made.num_rows;
   std::vector<int64_t> ids(n), missing_ids(n), missing_at(n);
   for (int64_t i = 0; i < n; ++i) ids[i] = n - 1 - i;
@@ -135,7 +135,7 @@ void check(const Case& made, SimdLevel level) {
   check_damaged(*codec, made);
   for (const bool in_place : {false, true}) {
     if (in_place && !codec->announces_size()) continue;
-    RowSlab slab(sizes, made.row_bytes, codec->unit(), in_place);
+    IndexedSlab slab(sizes, made.row_bytes, codec->unit(), in_place);
     encode_rows(*codec, made.rows.data(), slab.layout(), slab.first());
     check_stored(*codec, made, slab);
     check_gather(*codec, made, slab);

@@ -9,9 +9,9 @@
 
 namespace gnn_ibp {
 
-class RowSlab {
+class IndexedSlab {
  public:
-  RowSlab(const std::vector<int64_t>& sizes, int64_t row_bytes, size_t unit, bool in_place)
+  IndexedSlab(const std::vector<int64_t>& sizes, int64_t row_bytes, size_t unit, bool in_place)
       : bitmask_((sizes.size() + 7) / 8), sizes_(sizes.size()) {
     layout_.num_rows = static_cast<int64_t>(sizes.size());
     layout_.row_bytes = static_cast<uint64_t>(row_bytes);
@@ -23,7 +23,7 @@ class RowSlab {
     num_bytes_ = in_place ? layout_.num_rows * layout_.row_bytes : write_index(sizes);
     data_.resize(num_bytes_ + 2 * kPadBytes);
   }
-  RowSlab(const RowSlab&) = delete;  // the layout points into it
+  IndexedSlab(const IndexedSlab&) = delete;  // the layout points into it
 
   const RowLayout& layout() const { return layout_; }
   const uint8_t* first() const { return data_.data() + kPadBytes; }
