@@ -5,6 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from gnn_ibp.feature_file import FeatureFile
@@ -88,3 +89,10 @@ def in_threads(work: Callable[[int], None], num_threads: int) -> None:
         thread.start()
     for thread in threads:
         thread.join()
+
+
+def all_rows(file: FeatureFile) -> torch.Tensor:
+    """As `file.read` gives them."""
+    out = file.row_type.empty(file.num_rows)
+    file.read(np.arange(file.num_rows), out)
+    return out
