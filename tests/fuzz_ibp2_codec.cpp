@@ -80,6 +80,20 @@ std::vector<uint8_t> random_row(const Case& made) {
   return row;
 }
 
+// Decodes two rows side by side: both are as one by one, and if one is damaged, two are.
+void try_two(const Case& made, const uint8_t* a, const uint8_t* b, size_t size) {
+  for (const auto& codec : made.codecs) {
+    std::vector<uint8_t> alone[2] = {std::vector<uint8_t>(made.row_bytes),
+                                     std::vector<uint8_t>(made.row_bytes)};
+    std::vector<uint8_t> rows[2] = {alone[0], alone[1]};
+    const bool good =
+        codec->try_decode(a, size, alone[0].data()) && codec->try_decode(b, size, alone[1].data());
+    const bool two = codec->try_decode_two({{a, size, rows[0].data()}, {b, size, rows[1].data()}});
+    require(two == good, "two rows are not taken for what they are alone");
+    require(!good || (rows[0] == alone[0] && rows[1] == alone[1]), "two rows are decoded to others");
+  }
+}
+
 // Decodes what is taken for a row: check() and try_decode() of all levels say the same, and so do the bytes.
 bool try_row(const Case& made, const uint8_t* stored, size_t size, std::vector<uint8_t>& row) {
   const bool good = made.codecs[0]->check(stored, size);
@@ -122,9 +136,13 @@ void fuzz_row() {
     require(try_row(made, stored.first(), size, decoded), "an encoded row is refused");
     require(decoded == row, "a row comes back changed");
   }
+  Padded intact(size);
+  std::copy_n(stored.first(), size, intact.first());
   for (int i = 0; i < 8 && size; ++i) {
     stored.first()[below(size)] ^= static_cast<uint8_t>(1u << below(8));
     try_row(made, stored.first(), size, decoded);
+    try_two(made, intact.first(), stored.first(), size);
+    try_two(made, stored.first(), intact.first(), size);
   }
   try_noise(made);
 }

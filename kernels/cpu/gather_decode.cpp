@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kBlock = 64;                 // rows that are looked up, then located, then decoded together
 constexpr size_t kPieceBytes = 1 << 17;        // of decoded rows, for one thread at a time
 constexpr size_t kLongestStreamed = 32 << 10;  // rows that stay in the first caches on their way out
+constexpr size_t kLongestOfTwo = 2 << 10;      // longer rows keep the processor busy one by one
 constexpr size_t kTouched = 1 << 10;           // bytes of a row that are loaded ahead
 constexpr size_t kCacheLine = 64;
 
@@ -34,6 +35,7 @@ class Touch {
 struct Place {
   const RowSource* source = nullptr;  // none: it is missing
   int64_t slot = 0;
+  bool follows = false;             // the place before it, in a group: the processor sees it coming
   const uint8_t* stored = nullptr;  // none: the index leads outside of the source
   size_t size = 0;
   bool encoded = false;
@@ -55,13 +57,15 @@ void touch_index(const Place& place, Touch& touch) {
   if (place.slot < layout.num_rows) layout.touch_index(place.slot, touch);
 }
 
-// The extent of the row at `place`. Where it follows the one before it, in a group, no sum over the group is
-// needed.
+bool follows(const Place& place, const Place& before) {
+  return place.source && place.source == before.source && place.slot == before.slot + 1 &&
+         place.slot % RowLayout::kGroup != 0;
+}
+
+// The extent of the row at `place`. Where it follows the one before it no sum over the group is needed.
 Extent extent_of(const Place& place, const Place& before) {
   const RowSource& source = *place.source;
-  const bool follows = before.source == place.source && before.stored && place.slot == before.slot + 1;
-  if (!follows || source.layout.in_place() || place.slot % RowLayout::kGroup == 0)
-    return source.layout.extent(place.slot);
+  if (!place.follows || !before.stored || source.layout.in_place()) return source.layout.extent(place.slot);
   const uint64_t before_at = static_cast<uint64_t>(before.stored - source.first);
   return {before_at + source.layout.aligned_size(before.slot), source.layout.size(place.slot)};
 }
@@ -98,15 +102,28 @@ struct Call {
 // Puts rows where the caller wants them.
 class Target {
  public:
-  explicit Target(const Call& call) : call_(call), row_(call.streamed ? call.row_bytes : 0) {}
+  explicit Target(const Call& call) : call_(call), row_(call.streamed ? 2 * call.row_bytes : 0) {}
   ~Target() {
     if (call_.streamed) finish_streaming();
+  }
+
+  // Puts two rows side by side: true where it has put both.
+  bool put_two(const Place& a, int64_t a_at, const Place& b, int64_t b_at) {
+    if (call_.row_bytes > kLongestOfTwo || !a.encoded || !b.encoded || a.source != b.source) return false;
+    if (a.source->layout.in_place()) return false;
+    uint8_t* const to[2] = {out_row(a_at), out_row(b_at)};
+    if (!call_.streamed) return decode_two(a, to[0], b, to[1]);
+    uint8_t* const rows[2] = {row_.data(), row_.data() + call_.row_bytes};
+    if (!decode_two(a, rows[0], b, rows[1])) return false;
+    copy(rows[0], to[0]);
+    copy(rows[1], to[1]);
+    return true;
   }
 
   // The bytes of the row as stored, or -1 where it is damaged.
   int64_t put(const Place& place, int64_t row_at) {
     if (!place.stored) return -1;
-    uint8_t* to = call_.out + static_cast<size_t>(row_at) * call_.row_bytes;
+    uint8_t* to = out_row(row_at);
     if (!place.encoded) {
       if (place.size != call_.row_bytes) return -1;
       copy(place.stored, to);
@@ -119,12 +136,18 @@ class Target {
   }
 
  private:
+  uint8_t* out_row(int64_t row_at) const { return call_.out + static_cast<size_t>(row_at) * call_.row_bytes; }
+
   void copy(const uint8_t* row, uint8_t* to) const {
     if (call_.streamed) {
       stream_row(to, row, call_.row_bytes);
     } else {
       std::copy_n(row, call_.row_bytes, to);
     }
+  }
+
+  static bool decode_two(const Place& a, uint8_t* a_to, const Place& b, uint8_t* b_to) {
+    return a.source->codec->try_decode_two({{a.stored, a.size, a_to}, {b.stored, b.size, b_to}});
   }
 
   static int64_t decode(const Place& place, uint8_t* to) {
@@ -149,10 +172,11 @@ class Target {
 void wait_for_rows(Place* places, int64_t count) {
   Touch touch;
   for (int64_t k = 0; k < count; ++k)
-    if (places[k].source) touch_index(places[k], touch);
+    if (places[k].source && !places[k].follows) touch_index(places[k], touch);
   for (int64_t k = 0; k < count; ++k)
     if (places[k].source) locate(places[k], places[k == 0 ? 0 : k - 1]);
-  for (int64_t k = 0; k < count; ++k) touch_row(places[k], touch);
+  for (int64_t k = 0; k < count; ++k)
+    if (!places[k].follows) touch_row(places[k], touch);
 }
 
 // Serves ids [begin, end); those that are missing are written from missing_ids[begin] on. A block is looked
@@ -163,8 +187,10 @@ GatherCounts serve(const Call& call, int64_t begin, int64_t end) {
   Place places[kBlock];
   for (int64_t first = begin; first < end; first += kBlock) {
     const int64_t count = std::min(kBlock, end - first);
-    for (int64_t k = 0; k < count; ++k)
+    for (int64_t k = 0; k < count; ++k) {
       places[k] = look_up(call.ids[first + k], call.sources, call.num_sources);
+      places[k].follows = k > 0 && follows(places[k], places[k - 1]);
+    }
     wait_for_rows(places, count);
     for (int64_t k = 0; k < count; ++k) {
       const int64_t i = first + k;
@@ -175,12 +201,17 @@ GatherCounts serve(const Call& call, int64_t begin, int64_t end) {
         call.missing_at[missing] = call.row_at(i);
         continue;
       }
+      const auto s = place.source - call.sources;
+      if (k + 1 < count && target.put_two(place, call.row_at(i), places[k + 1], call.row_at(i + 1))) {
+        counts.hits[s] += 2;
+        counts.encoded_bytes[s] += static_cast<int64_t>(place.size + places[++k].size);
+        continue;
+      }
       const int64_t size = target.put(place, call.row_at(i));
       if (size < 0) {
         counts.damaged = i;
         return counts;
       }
-      const auto s = place.source - call.sources;
       counts.hits[s] += 1;
       counts.encoded_bytes[s] += size;
     }

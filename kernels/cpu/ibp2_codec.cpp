@@ -57,8 +57,12 @@ class Ibp2Codec final : public RowCodec {
     return is_size(size) && level_.decode(tables_, stored, size, row);
   }
 
+  bool try_decode_two(const DecodeJob (&jobs)[2]) const override {
+    return is_size(jobs[0].size) && is_size(jobs[1].size) && level_.decode_two(tables_, jobs);
+  }
+
  private:
-  bool is_size(size_t size) const { return size < row_bytes() && size % tables_.unit == 0; }
+  bool is_size(size_t size) const { return size < row_bytes() && (size & (tables_.unit - 1)) == 0; }
 
   const Ibp2Level<Word> level_;
   const Ibp2Tables<Word> tables_;

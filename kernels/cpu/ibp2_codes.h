@@ -5,19 +5,12 @@
 #include <cstring>
 
 #include "cpu/ibp2_bitmap.h"
+#include "cpu/ibp2_row.h"
 #include "cpu/ibp2_tables.h"
 #include "cpu/little_endian.h"
 #include "cpu/low_bits.h"
 
 namespace gnn_ibp {
-
-// Bits of a row's stream of later fields.
-struct Ibp2Fields {
-  const uint8_t* stream;
-  uint64_t at, end;
-
-  bool left(uint64_t bits) const { return bits <= end - at; }
-};
 
 template <typename Word>
 class Ibp2Codes {
@@ -26,10 +19,9 @@ class Ibp2Codes {
 
   // Reads the block of `count` chunks that begins at coded chunk `first`. False where its fields do not fit
   // in what is left of the stream: they are compared before they are read.
-  bool read(const Tables& tables, const uint8_t* first_fields, size_t first, size_t count,
-            Ibp2Fields& fields) {
-    read_first(tables, first_fields + tables.byte_offset(first), tables.entry(first), count);
-    return read_second(tables, fields) && read_third(tables, fields) && skip_raw(tables, fields);
+  bool read(const Tables& tables, Ibp2Row& row, size_t first, size_t count) {
+    read_first(tables, row.first_fields + tables.byte_offset(first), tables.entry(first), count);
+    return read_second(tables, row.later) && read_third(tables, row.later) && skip_raw(tables, row.later);
   }
 
   const uint8_t* data() const { return codes_; }

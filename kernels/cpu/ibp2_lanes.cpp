@@ -25,6 +25,7 @@ Ibp2LaneTables::Ibp2LaneTables(const Ibp2Params& params, size_t lanes) {
   const unsigned tail_bits = params.tail_bits();
   has_tops = params.chunk_bits > 8 && params.sign_bits + params.head_bits + tail_bits % 8 <= 16 &&
              (params.zero_bits == 0 || tail_bits < 8);
+  has_byte_heads = params.head_bits <= 8;
   if (lanes == 0) return;
   const size_t count = params.sparse ? kIbp2Block : params.num_chunks;
   const size_t num_parts = (count + lanes - 1) / lanes;
@@ -54,15 +55,20 @@ void Ibp2LaneTables::add_first(const Ibp2Params& params, size_t lanes, size_t nu
 void Ibp2LaneTables::add_tops(const Ibp2Params& params, size_t lanes, size_t num_parts) {
   const size_t S = params.chunk_bits / 8;
   const auto top = [&](uint64_t head) { return static_cast<uint16_t>(head << (16 - params.head_bits)); };
-  tops.resize(3 * num_parts * lanes);
+  const size_t num_vectors = has_byte_heads ? 2 : 3;
+  tops.resize(num_vectors * num_parts * lanes);
   for (size_t i = 0; i < num_parts * lanes; ++i) {
     const size_t j = i / lanes * lanes + ibp2_chunk_at(i % lanes, lanes, S);
     if (!params.sparse && j >= params.num_chunks) continue;
     const size_t from = params.sparse ? 0 : j;
-    uint8_t* part = tops.data() + 3 * (i / lanes * lanes);
+    uint8_t* part = tops.data() + num_vectors * (i / lanes * lanes);
+    part[i % lanes] = params.sign[from] ? kIbp2Flip : 0;
+    if (has_byte_heads) {
+      part[lanes + i % lanes] = static_cast<uint8_t>(top(params.base[from]) >> 8);
+      continue;
+    }
     // The lower halves of each 16 bytes are unpacked to a first vector of words, the upper ones to a second.
     const size_t word = i % 16 / 8 * (lanes / 2) + i % lanes / 16 * 8 + i % 8;
-    part[i % lanes] = params.sign[from] ? kIbp2Flip : 0;
     put_word(part + lanes + 2 * word, top(params.base[from]));
   }
   for (unsigned l = 0; l < kIbp2Leaves; ++l) {

@@ -39,8 +39,11 @@ class Ibp2LaneTables {
   // Upper bits of tails, for half of a part, in the order of tops: bytes of the window, factors.
   std::vector<uint8_t> high;
 
-  // Three vectors a part, in the order of tops: of each position sgn as kIbp2Flip in a byte, and base as the
-  // upper bits of 16.
+  // Whether heads without their sign fit in a byte.
+  bool has_byte_heads;
+
+  // A vector and one or two more a part, in the order of tops: of each position sgn as kIbp2Flip in a byte,
+  // and base as the upper bits of a byte (has_byte_heads) or of 16.
   std::vector<uint8_t> tops;
   uint8_t leaf[2][kIbp2Leaves];  // the lower and the upper byte of leaves as the upper bits of 16
 

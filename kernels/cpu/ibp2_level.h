@@ -2,6 +2,7 @@
 #pragma once
 
 #include "cpu/ibp2_tables.h"
+#include "cpu/row_codec.h"
 #include "cpu/simd_level.h"
 
 namespace gnn_ibp {
@@ -17,6 +18,9 @@ struct Ibp2Level {
   // The same in one pass with writing num_chunks chunks, no byte more; what they are is undefined where
   // false.
   bool (*decode)(const Ibp2Tables<Word>& tables, const uint8_t* stored, size_t size, uint8_t* row);
+
+  // decode() of two rows.
+  bool (*decode_two)(const Ibp2Tables<Word>& tables, const DecodeJob (&jobs)[2]);
 };
 
 // Word: uint8_t, uint16_t, uint32_t, uint64_t. The portable level is the reference of the others.

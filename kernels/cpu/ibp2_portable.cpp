@@ -1,6 +1,7 @@
 // Row format version 2 in plain C++: blocks of 256 coded chunks, in loops that a compiler may turn into
 // vectors.
 #define GNN_IBP_TARGET
+#define GNN_IBP_INLINE [[gnu::always_inline]] inline
 #include "cpu/ibp2_block.h"
 #include "cpu/ibp2_codes.h"
 #include "cpu/ibp2_rows.h"

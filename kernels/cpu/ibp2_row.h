@@ -5,10 +5,17 @@
 #pragma once
 
 #include "cpu/ibp2_bitmap.h"
-#include "cpu/ibp2_codes.h"
 #include "cpu/ibp2_tables.h"
 
 namespace gnn_ibp {
+
+// Bits of a row's stream of later fields.
+struct Ibp2Fields {
+  const uint8_t* stream;
+  uint64_t at, end;
+
+  bool left(uint64_t bits) const { return bits <= end - at; }
+};
 
 struct Ibp2Row {
   Ibp2BitmapParts bitmap;

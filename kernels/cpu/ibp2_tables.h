@@ -30,7 +30,7 @@ struct Ibp2Tables {
   Ibp2Tables(const Ibp2Params& params, size_t lanes);
 
   size_t num_chunks;
-  size_t unit;  // sizes of encoded rows are multiples of this
+  size_t unit;  // sizes of encoded rows are multiples of this, a power of two
   unsigned sign_bits, head_bits, zero_bits;
   unsigned low_bytes, high_bits;  // of a chunk, in the two planes
   HighPlane high_plane;

@@ -53,28 +53,66 @@ class Ibp2VectorBlock {
   GNN_IBP_TARGET static bool decode(const Tables& tables, Ibp2Row& row, size_t first, size_t count,
                                     uint8_t* chunks) {
     if constexpr (S > 1) {
-      if (tables.lanes.has_tops) return decode_tops<LowBytes>(tables, row, first, count, chunks);
+      if (tables.lanes.has_tops) {
+        Codes codes;
+        if (!codes.read(tables, row, first, count)) return false;
+        put_tops<LowBytes>(tables, row, first, count, codes, chunks);
+        return true;
+      }
     }
     return Any::template decode<LowBytes>(tables, row, first, count, chunks);
   }
 
- private:
-  // Shapes whose tops are put together in words.
   template <unsigned LowBytes>
-  GNN_IBP_TARGET static bool decode_tops(const Tables& tables, Ibp2Row& row, size_t first, size_t count,
-                                         uint8_t* chunks) {
-    Codes codes;
-    if (!codes.read(tables, row.first_fields, first, count, row.later)) return false;
-    Tops tops(tables, row, first);
+  GNN_IBP_TARGET static bool decode_two(const Tables& tables, Ibp2Row (&rows)[2], size_t first, size_t count,
+                                        uint8_t* const (&chunks)[2]) {
+    if constexpr (S > 1) {
+      if (tables.lanes.has_tops) {
+        Codes codes[2];
+        if (!Codes::read(tables, rows, first, count, codes)) return false;
+        for (size_t r = 0; r < 2; ++r) put_tops<LowBytes>(tables, rows[r], first, count, codes[r], chunks[r]);
+        return true;
+      }
+    }
+    return Any::template decode_two<LowBytes>(tables, rows, first, count, chunks);
+  }
+
+ private:
+  // Writes the chunks of a block that has these codes, where their tops are put together in words.
+  template <unsigned LowBytes>
+  GNN_IBP_INLINE static void put_tops(const Tables& tables, const Ibp2Row& row, size_t first, size_t count,
+                                      const Codes& codes, uint8_t* chunks) {
+    if (tables.lanes.has_byte_heads) {
+      put_parts<LowBytes, true>(tables, row, first, count, codes.data(), chunks);
+    } else {
+      put_parts<LowBytes, false>(tables, row, first, count, codes.data(), chunks);
+    }
+    Any::put_raw(tables, row.later.stream, codes, chunks);
+  }
+
+  template <unsigned LowBytes, bool HasByteHeads>
+  GNN_IBP_TARGET static void put_parts(const Tables& tables, const Ibp2Row& row, size_t first, size_t count,
+                                       const uint8_t* codes, uint8_t* chunks) {
+    Tops<HasByteHeads> tops(tables, row, first);
     const uint8_t* low = row.low_plane + first * LowBytes;
     size_t j = 0;
     for (; j + kLanes <= count; j += kLanes)
-      join<LowBytes>(tops.next(Lanes::load(codes.data() + j)), low + j * LowBytes, chunks + j * S);
+      join<LowBytes>(tops.next(Lanes::load(codes + j)), low + j * LowBytes, chunks + j * S);
     if (j < count)
-      join_some<LowBytes>(tops.next(Lanes::load(codes.data() + j)), count - j, low + j * LowBytes,
-                          chunks + j * S);
-    Any::put_raw(tables, row.later.stream, codes, chunks);
-    return true;
+      put_rest<LowBytes, HasByteHeads>(tables, row, first + j, count - j, codes + j, chunks + j * S);
+  }
+
+  // The same for a part that is not whole; it writes no byte beyond its chunks. Apart from the whole ones,
+  // whose loop needs all registers.
+  template <unsigned LowBytes, bool HasByteHeads>
+  [[gnu::noinline]] GNN_IBP_TARGET static void put_rest(const Tables& tables, const Ibp2Row& row,
+                                                        size_t first, size_t count, const uint8_t* codes,
+                                                        uint8_t* chunks) {
+    Tops<HasByteHeads> tops(tables, row, first);
+    uint8_t lows[kLanes * LowBytes + kPadBytes], whole[kLanes * S];
+    std::memcpy(lows, row.low_plane + first * LowBytes, count * LowBytes);
+    join<LowBytes>(tops.next(Lanes::load(codes)), lows, whole);
+    std::memcpy(chunks, whole, count * S);
   }
 
   struct Words {
@@ -82,10 +120,13 @@ class Ibp2VectorBlock {
   };
 
   // The upper 16 bits of chunks, part by part; where bits of the low plane are among them, these are 0.
+  template <bool HasByteHeads>
   class Tops {
+    static constexpr size_t kConstants = HasByteHeads ? 2 : 3;  // vectors a part
+
    public:
     GNN_IBP_INLINE Tops(const Tables& tables, const Ibp2Row& row, size_t first)
-        : constants_(tables.lanes.tops.data() + 3 * tables.entry(first)),
+        : constants_(tables.lanes.tops.data() + kConstants * tables.entry(first)),
           high_(row.high_plane + first / 8 * tables.high_bits - 1),
           half_bytes_(kLanes / 16 * tables.high_bits),
           lower_leaf_(Lanes::table(tables.lanes.leaf[0])),
@@ -93,47 +134,54 @@ class Ibp2VectorBlock {
           high_places_(Lanes::load(tables.lanes.high.data())),
           high_factor_(Lanes::load(tables.lanes.high.data() + kLanes)),
           high_bits_(Lanes::words(static_cast<uint16_t>((1u << tables.high_bits) - 1))),
-          sign_bits_(Lanes::count(tables.sign_bits)),
+          head_at_(Lanes::count(HasByteHeads ? 8 - tables.sign_bits : tables.sign_bits)),
           high_at_(Lanes::count(16 - tables.sign_bits - tables.head_bits - tables.high_bits)) {}
 
     // Of the next part, which has these codes.
     GNN_IBP_INLINE Words next(Vector part) {
       const Vector codes = Lanes::template in_order_of_tops<S>(part);
       const Vector t = codes ^ Lanes::load(constants_);
-      const Vector sign = Lanes::add8(t, t) & Lanes::bytes(0x80);
-      const Vector lower = Lanes::look_up(lower_leaf_, codes), upper = Lanes::look_up(upper_leaf_, codes);
-      const Vector none = Lanes::bytes(0);
-      const Words words{half(Lanes::low_half8(lower, upper), Lanes::load(constants_ + kLanes),
-                             Lanes::low_half8(none, sign), high_),
-                        half(Lanes::high_half8(lower, upper), Lanes::load(constants_ + 2 * kLanes),
-                             Lanes::high_half8(none, sign), high_ + half_bytes_)};
-      constants_ += 3 * kLanes;
+      const Words heads = HasByteHeads ? byte_heads(codes, t) : word_heads(codes, t);
+      const Words words{heads.first | high(high_), heads.second | high(high_ + half_bytes_)};
+      constants_ += kConstants * kLanes;
       high_ += 2 * half_bytes_;
       return words;
     }
 
    private:
-    GNN_IBP_INLINE Vector half(Vector leaf, Vector base, Vector sign, const uint8_t* high) const {
-      const Vector exponent = Lanes::shift_right(Lanes::add(base, leaf), sign_bits_);
-      const Vector fields = Lanes::high_product(Lanes::pick(Lanes::window(high), high_places_), high_factor_);
-      return exponent | sign | Lanes::shift_left(fields & high_bits_, high_at_);
+    GNN_IBP_INLINE Words byte_heads(Vector codes, Vector t) const {
+      const Vector exponent =
+          Lanes::add8(Lanes::look_up(upper_leaf_, codes), Lanes::load(constants_ + kLanes));
+      const Vector sign = Lanes::shift_right(t, Lanes::count(6)) & Lanes::bytes(1);
+      return {Lanes::shift_left(Lanes::low_half8(exponent, sign), head_at_),
+              Lanes::shift_left(Lanes::high_half8(exponent, sign), head_at_)};
+    }
+
+    GNN_IBP_INLINE Words word_heads(Vector codes, Vector t) const {
+      const Vector sign = Lanes::add8(t, t) & Lanes::bytes(0x80), none = Lanes::bytes(0);
+      const Vector lower = Lanes::look_up(lower_leaf_, codes), upper = Lanes::look_up(upper_leaf_, codes);
+      return {
+          exponent(Lanes::low_half8(lower, upper), constants_ + kLanes) | Lanes::low_half8(none, sign),
+          exponent(Lanes::high_half8(lower, upper), constants_ + 2 * kLanes) | Lanes::high_half8(none, sign)};
+    }
+
+    GNN_IBP_INLINE Vector exponent(Vector leaf, const uint8_t* base) const {
+      return Lanes::shift_right(Lanes::add(Lanes::load(base), leaf), head_at_);
+    }
+
+    // The bits of half a part from the high plane.
+    GNN_IBP_INLINE Vector high(const uint8_t* plane) const {
+      const Vector fields =
+          Lanes::high_product(Lanes::pick(Lanes::window(plane), high_places_), high_factor_);
+      return Lanes::shift_left(fields & high_bits_, high_at_);
     }
 
     const uint8_t *constants_, *high_;
     const size_t half_bytes_;  // of the high plane
     const typename Lanes::Table lower_leaf_, upper_leaf_;
     const Vector high_places_, high_factor_, high_bits_;
-    const typename Lanes::Count sign_bits_, high_at_;
+    const typename Lanes::Count head_at_, high_at_;  // how far heads and high bits are shifted
   };
-
-  // A part that is not whole; it writes no byte beyond its chunks.
-  template <unsigned LowBytes>
-  GNN_IBP_TARGET static void join_some(const Words& tops, size_t count, const uint8_t* low, uint8_t* chunks) {
-    uint8_t lows[kLanes * LowBytes + kPadBytes], whole[kLanes * S];
-    std::memcpy(lows, low, count * LowBytes);
-    join<LowBytes>(tops, lows, whole);
-    std::memcpy(chunks, whole, count * S);
-  }
 
   // Puts tops on the low plane's bytes.
   template <unsigned LowBytes>

@@ -23,17 +23,24 @@ class Ibp2VectorCodes {
 
  public:
   template <typename Tables>
-  GNN_IBP_TARGET bool read(const Tables& tables, const uint8_t* first_fields, size_t first, size_t count,
-                           Ibp2Fields& later) {
-    Ibp2Fields fields = later;
-    read_first(tables, first_fields + tables.byte_offset(first), tables.entry(first), count);
-    if (!follow<2>(tables.second, count, fields) || !follow<3>(tables.third, count, fields)) return false;
-    find_raw(count);
-    raw_at_ = fields.at;
-    const uint64_t bits = uint64_t{tables.sign_bits + tables.head_bits} * num_raw_;
-    if (!fields.left(bits)) return false;
-    fields.at += bits;
-    later = fields;
+  GNN_IBP_TARGET bool read(const Tables& tables, Ibp2Row& row, size_t first, size_t count) {
+    read_first(tables, row, first, count);
+    return follow<2>(tables.second, count, row.later) && follow<3>(tables.third, count, row.later) &&
+           find_raw(tables, count, row.later);
+  }
+
+  // The same of blocks of some rows. Each level waits for the one before it; with the levels of two rows in
+  // turns the processor has something to do meanwhile.
+  template <typename Tables, size_t Rows>
+  GNN_IBP_TARGET static bool read(const Tables& tables, Ibp2Row (&rows)[Rows], size_t first, size_t count,
+                                  Ibp2VectorCodes (&codes)[Rows]) {
+    for (size_t r = 0; r < Rows; ++r) codes[r].read_first(tables, rows[r], first, count);
+    for (size_t r = 0; r < Rows; ++r)
+      if (!codes[r].template follow<2>(tables.second, count, rows[r].later)) return false;
+    for (size_t r = 0; r < Rows; ++r)
+      if (!codes[r].template follow<3>(tables.third, count, rows[r].later)) return false;
+    for (size_t r = 0; r < Rows; ++r)
+      if (!codes[r].find_raw(tables, count, rows[r].later)) return false;
     return true;
   }
 
@@ -46,7 +53,9 @@ class Ibp2VectorCodes {
  private:
   // The codes that the first fields tell, and which of them lead on.
   template <typename Tables>
-  GNN_IBP_INLINE void read_first(const Tables& tables, const uint8_t* stream, size_t entry, size_t count) {
+  GNN_IBP_INLINE void read_first(const Tables& tables, const Ibp2Row& row, size_t first, size_t count) {
+    const uint8_t* stream = row.first_fields + tables.byte_offset(first);
+    const size_t entry = tables.entry(first);
     const Table table = Lanes::table(tables.first);
     const uint64_t* window_at = tables.lanes.window_at.data() + entry / kLanes;
     const uint8_t* constants = tables.lanes.first.data() + 7 * entry;
@@ -74,7 +83,8 @@ class Ibp2VectorCodes {
   // Reads the next fields of the chunks that lead on, of `Bits` bits, part by part: their codes, and which
   // of them lead on further. False where the fields do not fit.
   template <unsigned Bits>
-  GNN_IBP_INLINE bool follow(const uint8_t* codes_of_fields, size_t count, Ibp2Fields& fields) {
+  GNN_IBP_INLINE bool follow(const uint8_t* codes_of_fields, size_t count, Ibp2Fields& later) {
+    Ibp2Fields fields = later;
     const Table table = Lanes::table(codes_of_fields);
     for (size_t j = 0, p = 0; j < count; j += kLanes, ++p) {
       const Mask links = links_[p];
@@ -88,12 +98,14 @@ class Ibp2VectorCodes {
       links_[p] = static_cast<Mask>(Lanes::links(next) & links);
       fields.at += bits;
     }
+    later = fields;
     return true;
   }
 
   // Finds the chunks whose heads are stored as they are. A third of all rows have some, few have more than
-  // one in 64 chunks: no branch that would be guessed wrong so often.
-  GNN_IBP_INLINE void find_raw(size_t count) {
+  // one in 64 chunks: no branch that would be guessed wrong so often. False where the heads do not fit.
+  template <typename Tables>
+  GNN_IBP_INLINE bool find_raw(const Tables& tables, size_t count, Ibp2Fields& later) {
     size_t num = 0;
     for (size_t first = 0; first < count; first += 64) {
       uint64_t links = 0;
@@ -105,6 +117,11 @@ class Ibp2VectorCodes {
         raw_[num++] = static_cast<uint8_t>(first + static_cast<size_t>(std::countr_zero(links)));
     }
     num_raw_ = num;
+    raw_at_ = later.at;
+    const uint64_t bits = uint64_t{tables.sign_bits + tables.head_bits} * num;
+    if (!later.left(bits)) return false;
+    later.at += bits;
+    return true;
   }
 
   alignas(64) uint8_t codes_[kIbp2Block];

@@ -11,6 +11,13 @@ namespace gnn_ibp {
 // A decoder may load this many bytes before and after a row; slabs and files keep that much padding.
 inline constexpr size_t kPadBytes = 64;
 
+// A stored row, and where its raw bytes go.
+struct DecodeJob {
+  const uint8_t* stored;
+  size_t size;
+  uint8_t* row;
+};
+
 // A row format together with its parameters. Immutable; all members may be called from many threads.
 class RowCodec {
  public:
@@ -44,6 +51,13 @@ class RowCodec {
     if (!check(stored, size)) return false;
     decode(stored, size, row);
     return true;
+  }
+
+  // try_decode() of two rows; a format may be faster with two side by side. False where one is not
+  // well-formed.
+  virtual bool try_decode_two(const DecodeJob (&jobs)[2]) const {
+    return try_decode(jobs[0].stored, jobs[0].size, jobs[0].row) &&
+           try_decode(jobs[1].stored, jobs[1].size, jobs[1].row);
   }
 
  protected:
