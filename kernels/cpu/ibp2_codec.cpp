@@ -1,6 +1,7 @@
 #include "cpu/ibp2_codec.h"
 
 #include "cpu/ibp2_encoder.h"
+#include "cpu/ibp2_fields.h"
 #include "cpu/ibp2_level.h"
 #include "cpu/ibp2_tables.h"
 
@@ -29,13 +30,21 @@ Ibp2Level<Word> functions_of(SimdLevel level) {
 }
 
 template <typename Word>
+Ibp2WriteFields<Word> write_fields_of([[maybe_unused]] SimdLevel level) {
+#ifdef GNN_IBP_X86
+  if (level == SimdLevel::kAvx2 || level == SimdLevel::kAvx512) return ibp2_write_fields_bmi2<Word>();
+#endif
+  return ibp2_write_fields_portable<Word>();
+}
+
+template <typename Word>
 class Ibp2Codec final : public RowCodec {
  public:
   Ibp2Codec(const Ibp2Params& params, size_t row_bytes, SimdLevel level)
       : RowCodec(row_bytes, sizeof(Word), level),
         level_(functions_of<Word>(level)),
         tables_(params, level_.lanes),
-        encoder_(tables_, params) {}
+        encoder_(tables_, params, write_fields_of<Word>(level)) {}
 
   size_t stored_size(const uint8_t* row) const override { return encoder_.stored_size(row); }
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "cpu/ibp2_coded.h"
+#include "cpu/ibp2_fields.h"
 #include "cpu/ibp2_planes.h"
 #include "cpu/ibp2_symbols.h"
 #include "cpu/ibp2_tables.h"
@@ -22,16 +23,19 @@ class Ibp2Encoder {
  public:
   using Tables = Ibp2Tables<Word>;
 
-  Ibp2Encoder(const Tables& tables, const Ibp2Params& params)
+  Ibp2Encoder(const Tables& tables, const Ibp2Params& params, Ibp2WriteFields<Word> write_block_fields)
       : tables_(tables),
         coded_(tables),
         symbols_(tables, params),
+        write_block_fields_(write_block_fields),
         top_bits_(params.sign_bits + params.head_bits),
         head_shift_(W - top_bits_),
         zero_mask_(static_cast<Word>((Word{1} << params.zero_bits) - 1)) {
     for (size_t entry = 0; entry < tables.class_of.size(); ++entry) {
-      if (entry % kIbp2Group == 0) first_at_.push_back(0);
       const unsigned k1 = params.classes[tables.class_of[entry]].k1;
+      if (entry % 8 == 0) first_masks_.push_back(0);
+      first_masks_.back() |= ((uint64_t{1} << k1) - 1) << 8 * (entry % 8);
+      if (entry % kIbp2Group == 0) first_at_.push_back(0);
       first_at_.push_back(static_cast<uint8_t>(first_at_.back() + k1));
     }
   }
@@ -129,35 +133,13 @@ class Ibp2Encoder {
     return later.finish();
   }
 
-  // Fields are joined for a group of chunks before they are appended; those of the third level and RAW are
-  // few.
   void write_block(const uint8_t* chunks, size_t first, size_t count, LowBitWriter& firsts,
                    LowBitWriter& later) const {
     const size_t entry = tables_.entry(first);
-    uint16_t found[kIbp2Block];
-    uint8_t thirds[kIbp2Block];
-    size_t num_thirds = 0;
-    symbols_.find(chunks, entry, count, found);
-    for (size_t begin = 0; begin < count; begin += kIbp2Group) {
-      const size_t end = std::min(count, begin + kIbp2Group);
-      const uint8_t* at = first_at(entry + begin);
-      uint64_t first_fields = 0, second_fields = 0;
-      unsigned second_at = 0;
-      for (size_t i = begin; i < end; ++i, ++at) {
-        const Ibp2Code code = symbols_.code(found[i]);
-        first_fields |= uint64_t{code.first} << *at;
-        second_fields |= uint64_t{code.second} << second_at;
-        second_at += 2 * (code.level >= 2);
-        thirds[num_thirds] = static_cast<uint8_t>(i);
-        num_thirds += code.level >= 3;
-      }
-      firsts.append(first_fields, *at);
-      later.append(second_fields, second_at);
-    }
-    for (size_t k = 0; k < num_thirds; ++k) later.append(symbols_.code(found[thirds[k]]).third, 3);
-    for (size_t k = 0; k < num_thirds; ++k)
-      if (symbols_.code(found[thirds[k]]).level == Ibp2Code::kRaw)
-        later.append(static_cast<Word>(load_le<Word>(chunks + thirds[k] * S) >> head_shift_), top_bits_);
+    const uint64_t* first_masks = first_masks_.data() + entry / 8;
+    write_block_fields_(
+        {symbols_, chunks, entry, count, head_shift_, top_bits_, first_at(entry), first_masks}, firsts,
+        later);
   }
 
   // How many bits of first fields stand in a group before this entry's; behind them, before the next one's.
@@ -196,7 +178,9 @@ class Ibp2Encoder {
   const Tables& tables_;
   const Ibp2Coded<Word> coded_;
   const Ibp2Symbols<Word> symbols_;
+  const Ibp2WriteFields<Word> write_block_fields_;
   std::vector<uint8_t> first_at_;
+  std::vector<uint64_t> first_masks_;  // see Ibp2BlockFields
   unsigned top_bits_, head_shift_;
   Word zero_mask_;
 };

@@ -53,6 +53,11 @@ class Ibp2Symbols {
   // Bits of the fields behind the first one.
   uint16_t later_bits(uint16_t found) const { return later_bits_[found]; }
 
+  // Of every code: in the lower byte all fields, the first in three bits, then two, then three; in the upper
+  // one ones in place of the fields behind the first that there are, and kIsRaw.
+  static constexpr uint8_t kSecondBits = 0x18, kThirdBits = 0xE0, kIsRaw = 1;
+  const uint16_t* fields() const { return fields_.data(); }
+
  private:
   // Two keys meet in a slot for no more than 2 of kSlots multipliers, 190 pairs of 20 symbols for no more
   // than 380 of 512: there is always one that keeps all apart.
@@ -92,7 +97,7 @@ class Ibp2Symbols {
   uint64_t multiplier_[kIbp2Classes] = {};
   std::vector<Word> keys_;
   std::vector<Ibp2Code> codes_;
-  std::vector<uint16_t> later_bits_;
+  std::vector<uint16_t> later_bits_, fields_;
 };
 
 template <typename Word>
@@ -104,7 +109,8 @@ Ibp2Symbols<Word>::Ibp2Symbols(const Ibp2Tables<Word>& tables, const Ibp2Params&
       is_direct_(top_bits_ <= kSlotBits),
       keys_(kOthers + kIbp2Classes),
       codes_(kOthers + kIbp2Classes),
-      later_bits_(kOthers + kIbp2Classes) {
+      later_bits_(kOthers + kIbp2Classes),
+      fields_(kOthers + kIbp2Classes) {
   for (size_t j = 0; j < tables.base.size(); ++j) {
     base_.push_back(static_cast<Word>(tables.base[j] >> (W - params.head_bits)));
     sign_.push_back(tables.flip[j] ? sign_bit_ : Word{0});
@@ -158,6 +164,9 @@ void Ibp2Symbols<Word>::put(size_t slot, Word key, const Ibp2Code& code) {
   codes_[slot] = code;
   later_bits_[slot] =
       static_cast<uint16_t>(kBits[code.level] + (code.level == Ibp2Code::kRaw ? top_bits_ : 0));
+  const unsigned later = (code.level >= 2 ? kSecondBits : 0u) | (code.level >= 3 ? kThirdBits : 0u) |
+                         (code.level == Ibp2Code::kRaw ? kIsRaw : 0u);
+  fields_[slot] = static_cast<uint16_t>(code.first | code.second << 3 | code.third << 5 | later << 8);
 }
 
 template <typename Word>
