@@ -6,6 +6,7 @@ NVRTC is the library of the package nvidia-cuda-nvrtc; it is called through ctyp
 import ctypes
 import hashlib
 import importlib.metadata
+import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -95,7 +96,7 @@ def compile_source(source: str, architecture: str, kernels: Path = KERNELS) -> C
     if not kept.exists():
         log = _compile(source, options)
         BUILDS.mkdir(parents=True, exist_ok=True)
-        partial = kept.with_suffix(f".{id(log)}.partial")
+        partial = kept.with_suffix(f".{os.getpid()}.{id(log)}.partial")
         partial.write_text(log)
         partial.replace(kept)
     return Compiled(kept.read_text())

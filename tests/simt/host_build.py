@@ -5,10 +5,12 @@ import hashlib
 import os
 import re
 import shutil
+import stat
 import subprocess
 import tempfile
 import time
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
@@ -197,5 +199,7 @@ class locked:  # noqa: N801
 def remove_old(builds: Path) -> None:
     oldest = time.time() - KEPT_DAYS * 86400
     for path in builds.iterdir():
-        if path.is_file() and path.stat().st_mtime < oldest:
-            path.unlink(missing_ok=True)
+        with suppress(FileNotFoundError):  # another process has renamed or removed it
+            found = path.stat()
+            if stat.S_ISREG(found.st_mode) and found.st_mtime < oldest:
+                path.unlink()

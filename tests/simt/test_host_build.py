@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from host_build import HARNESS, KERNELS, BuildError, build
+from host_build import HARNESS, KERNELS, BuildError, build, remove_old
 
 KERNEL = '#include "cuda/here.cuh"\nextern "C" __global__ void k(int* out) { *out = VALUE; }\n'
 
@@ -41,6 +41,16 @@ def test_old_builds_are_removed(kernels: Path, tmp_path: Path) -> None:
     (kernels / "cuda" / "here.cuh").write_text("#define VALUE 2\n")
     build(source, None, kernels, builds)
     assert not first.path.exists()
+
+
+def test_file_that_another_process_removes_meanwhile_is_no_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "old").touch()
+    os.utime(tmp_path / "old", (0, 0))
+    monkeypatch.setattr(Path, "iterdir", lambda folder: iter([folder / "gone", folder / "old"]))
+    remove_old(tmp_path)
+    assert not (tmp_path / "old").exists()
 
 
 def test_two_processes_that_build_the_same_at_once_both_get_it(kernels: Path, tmp_path: Path) -> None:
