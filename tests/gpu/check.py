@@ -8,8 +8,9 @@
 
 Every stage runs in a process of its own, with this checkout on its path: nothing is installed, and what is
 written lies below build/, apart from the extension. Where tests or a measurement fail the next stages run
-still; the exit status tells. All of it takes about three minutes where there are processors enough, and is
-stopped after --minutes.
+still; the exit status tells. All of it should take about four minutes the first time and three later, where
+there are eight processors or more (estimated from its parts, timed without a GPU); it is stopped after
+--minutes.
 
 It needs Python 3.11 or later with its headers (python3-dev), g++ 11 or later, and the packages torch (built
 with CUDA), cupy (14, for the same CUDA), torch-geometric, numpy, xxhash, nanobind (its sources) and pytest.

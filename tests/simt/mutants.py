@@ -53,7 +53,6 @@ MUTANTS = [
         "missing ids overwrite one another", _TILE, "__popc(missing & lanes_below)", "__popc(missing & 0)"
     ),
     Mutant("no barrier after looking up", _TILE, "__syncwarp();  // the places can be read", ""),
-    Mutant("no barrier before counting", _TILE, "__syncwarp();  // sizes and damage can be read", ""),
     Mutant("no barrier before the next tile", _TILE, "__syncwarp();  // they have been read", ""),
     Mutant("hits counted twice", _TILE, "if (lane == at + 1) mine_", "if (lane >= at + 1) mine_"),
     Mutant("the last bad id is told", _TILE, "atomicMin(first,", "atomicMax(first,"),
