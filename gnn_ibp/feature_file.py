@@ -16,7 +16,7 @@ from gnn_ibp.errors import FormatError
 from gnn_ibp.format import CONDENSED, IN_PLACE, ROWS_AT, Header, read_header, read_section
 from gnn_ibp.read_request import Out, ReadRequest
 from gnn_ibp.row_blocks import Damage, RowBlock, RowBlocks
-from gnn_ibp.rows import GROUP, Bytes, EncodedRows, Ids, RowIndex
+from gnn_ibp.rows import GROUP, Bytes, EncodedRows, Ids, RowIndex, bits_of
 
 DECODE_BYTES = 16 << 20
 """Raw bytes of a decoded block, at most."""
@@ -205,8 +205,7 @@ class FeatureFile:
 
     def encoded(self, ids: Ids) -> NDArray[np.bool_]:
         """(n,) True where the row is stored encoded, False where it is raw."""
-        bits: Bytes = self._bitmask[ids >> 3] >> (ids & 7).astype(np.uint8) & 1
-        return bits.astype(np.bool_)
+        return bits_of(self._bitmask, ids)
 
     def stored_sizes(self, ids: Ids) -> NDArray[np.int64]:
         """Bytes that the rows take as they are stored, without alignment.

@@ -87,6 +87,12 @@ class RowIndex:
         return -(-self.size_bytes(rows) // self.align) * self.align
 
 
+def bits_of(bitmask: Bytes, rows: Ids) -> NDArray[np.bool_]:
+    """(n,) the bits of `rows`, int64 (n,): row i is bit i % 8 of byte i // 8."""
+    bits: Bytes = bitmask[rows >> 3] >> (rows & 7).astype(np.uint8) & 1
+    return bits.astype(np.bool_)
+
+
 @dataclass(frozen=True)
 class EncodedRows:
     """Rows as they are stored, in one of the two layouts.
@@ -111,5 +117,4 @@ class EncodedRows:
         """(n,) True where the row is stored encoded; of `rows`, int64 (n,), or of all."""
         if rows is None:
             return np.unpackbits(self.bitmask, count=self.num_rows, bitorder="little").astype(np.bool_)
-        bits: Bytes = self.bitmask[rows >> 3] >> (rows & 7).astype(np.uint8) & 1
-        return bits.astype(np.bool_)
+        return bits_of(self.bitmask, rows)

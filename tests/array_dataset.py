@@ -22,5 +22,6 @@ def write(path: Path, **changes: Any) -> Dataset:
 
 
 def rows(dataset: Dataset, name: str = "x", raw: bool = False) -> torch.Tensor:
+    """All rows of a feature, encoded or of its raw twin."""
     with dataset.feature_file(name, raw) as file:
         return all_rows(file)

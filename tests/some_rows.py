@@ -3,11 +3,13 @@
 import threading
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from gnn_ibp.dataset import Dataset
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.feature_writer import write_feature_file
 from gnn_ibp.ibp2.params import NUM_LEAVES, Code, Params, Position
@@ -96,3 +98,9 @@ def all_rows(file: FeatureFile) -> torch.Tensor:
     out = file.row_type.empty(file.num_rows)
     file.read(np.arange(file.num_rows), out)
     return out
+
+
+def feature_rows(dataset: Dataset, name: str = "x") -> NDArray[Any]:
+    """All rows of a feature; not for dtypes that NumPy lacks."""
+    with dataset.feature_file(name) as file:
+        return all_rows(file).numpy()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from some_rows import feature_rows
 
 from gnn_ibp.converters.npz import npz_parts
 from gnn_ibp.converters.prepare import convert_source
@@ -37,13 +38,6 @@ def csr(dense: np.ndarray) -> dict[str, Any]:
     }
 
 
-def x_of(dataset: Dataset) -> np.ndarray:
-    with dataset.feature_file() as file:
-        out = np.empty((file.num_rows, *file.row_shape), file.dtype)
-        file.read(np.arange(file.num_rows), out)
-        return out
-
-
 def convert(tmp_path: Path, **settings: Any) -> Dataset:
     return Dataset.open(convert_source(f"npz:{tmp_path / 'graph.npz'}", tmp_path / "out", **settings))
 
@@ -65,7 +59,7 @@ def npy(array: Any, version: tuple[int, int] | None = None) -> bytes:
 def test_a_graph_comes_out_as_it_went_in(tmp_path: Path, save: Any, features: dict[str, Any]) -> None:
     save(tmp_path / "graph.npz", **GRAPH, **features)
     dataset = convert(tmp_path)
-    np.testing.assert_array_equal(x_of(dataset).view(np.uint32), DENSE.view(np.uint32))
+    np.testing.assert_array_equal(feature_rows(dataset).view(np.uint32), DENSE.view(np.uint32))
     assert dataset.y is not None
     np.testing.assert_array_equal(dataset.y.numpy(), GRAPH["y"])
     np.testing.assert_array_equal(dataset.split["train"].numpy(), GRAPH["train_idx"])
@@ -231,7 +225,7 @@ def test_the_real_graphs_come_out_bit_for_bit(tmp_path: Path, shared_data: Path)
             dataset = Dataset.open(convert_source(f"npz:{shared_data / name}.npz", tmp_path / name))
         source = np.load(shared_data / f"{name}.npz")
         assert dataset.num_edges == source["edge_index"].shape[1]
-        x = x_of(dataset)
+        x = feature_rows(dataset)
         if "x" in source:
             np.testing.assert_array_equal(x.view(np.uint32), source["x"].view(np.uint32))
         else:
@@ -264,7 +258,7 @@ def test_a_column_that_is_named_twice_is_refused_and_unsorted_columns_are_not(tm
     sparse["x_indices"][first] = sparse["x_indices"][first][::-1].copy()
     sparse["x_data"][first] = sparse["x_data"][first][::-1].copy()
     np.savez(tmp_path / "graph.npz", **GRAPH, **sparse)
-    np.testing.assert_array_equal(x_of(convert(tmp_path)), DENSE)
+    np.testing.assert_array_equal(feature_rows(convert(tmp_path)), DENSE)
     sparse["x_indices"][first] = sparse["x_indices"][first.start]
     np.savez(tmp_path / "graph.npz", **GRAPH, **sparse)
     with pytest.raises(ValueError, match=rf"row {row} names column \d more than once; add them up"):

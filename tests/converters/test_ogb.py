@@ -11,6 +11,7 @@ import pytest
 from ogb.io.read_graph_raw import read_binary_graph_raw, read_csv_graph_raw
 from ogb_folders import SmallGraph, write_raw_folder, write_split_dict
 from ogb_parts import PAPERS, edges_of, parts_of
+from some_rows import feature_rows
 
 from gnn_ibp.converters.csv_edges import CsvEdges
 from gnn_ibp.converters.csv_table import CsvRows
@@ -19,7 +20,6 @@ from gnn_ibp.converters.prepare import convert_source, prepare
 from gnn_ibp.converters.sources import config_name, find_source
 from gnn_ibp.converters.zip_edges import ZipEdges
 from gnn_ibp.converters.zip_rows import ZipRows
-from gnn_ibp.dataset import Dataset
 from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
 from gnn_ibp.errors import FormatError
 from gnn_ibp.graph import build_csc
@@ -27,13 +27,6 @@ from gnn_ibp.graph import build_csc
 
 def rows_of(parts: DatasetParts, name: str, first: int = 0) -> np.ndarray:
     return np.concatenate([np.asarray(block) for block in parts.features[name].blocks(first)])
-
-
-def file_rows(dataset: Dataset, name: str) -> np.ndarray:
-    with dataset.feature_file(name) as file:
-        out = np.empty((file.num_rows, *file.row_shape), file.dtype)
-        file.read(np.arange(file.num_rows), out)
-        return out
 
 
 def ogb_reads(name: str, folder: Path) -> dict[str, Any]:
@@ -83,7 +76,7 @@ def test_a_data_set_holds_what_ogb_reads(tmp_path: Path, name: str, undirected: 
     built = build_csc(theirs["edge_index"], graph.num_nodes, undirected=undirected).graph
     np.testing.assert_array_equal(dataset.graph.indptr, built.indptr)
     np.testing.assert_array_equal(dataset.graph.indices, built.indices)
-    np.testing.assert_array_equal(file_rows(dataset, "x"), graph.node_feat)
+    np.testing.assert_array_equal(feature_rows(dataset, "x"), graph.node_feat)
     assert dataset.y is not None and dataset.meta.source["dataset"] == name
     np.testing.assert_array_equal(dataset.split["val"].numpy(), graph.split["valid"])
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from some_rows import feature_rows
 
 from gnn_ibp.converters.prepare import convert_source, prepare
 from gnn_ibp.converters.sources import CONVERTERS, config_name, find_source
@@ -14,13 +15,6 @@ from gnn_ibp.errors import SettingsError
 
 UNDIRECTED = ConversionSettings(undirected=True)
 CONFIGS = Path(__file__).parents[2] / "configs"
-
-
-def x_of(dataset: Dataset, name: str = "x") -> np.ndarray:
-    with dataset.feature_file(name) as file:
-        out = np.empty((file.num_rows, *file.row_shape), file.dtype)
-        file.read(np.arange(file.num_rows), out)
-        return out
 
 
 def edges_of(dataset: Dataset) -> set[tuple[int, int]]:
@@ -149,7 +143,7 @@ def test_a_folder_is_encoded_again_with_other_settings(tmp_path: Path) -> None:
     source = prepare(f"npz:{path}", tmp_path)
     settings = ConversionSettings(chunk_bits=16, layout="in-place", threshold=0.9, undirected=True)
     copy = Dataset.open(convert_source(str(source.path), tmp_path / "copy", settings=settings))
-    np.testing.assert_array_equal(x_of(copy), x_of(source))
+    np.testing.assert_array_equal(feature_rows(copy), feature_rows(source))
     with copy.feature_file() as file:
         assert (file.layout, file.codec.unit) == ("in-place", 2)
     assert edges_of(copy) == {(0, 1), (1, 0), (1, 2), (2, 1)}
@@ -184,10 +178,10 @@ def test_a_folder_goes_to_the_other_row_format_and_back(tmp_path: Path, versions
     first, other, back = made
     for name in first.features:
         assert [dataset.row_format(name) for dataset in made] == list(versions)
-        assert x_of(first, name).tobytes() == x_of(other, name).tobytes()
+        assert feature_rows(first, name).tobytes() == feature_rows(other, name).tobytes()
         path = first.features[name].file
         assert (back.path / path).read_bytes() == (first.path / path).read_bytes()
-    assert x_of(other, "x").tobytes() == features["x"].tobytes()
+    assert feature_rows(other, "x").tobytes() == features["x"].tobytes()
 
 
 def test_the_row_format_that_saves_more_is_taken_for_each_feature(tmp_path: Path) -> None:
@@ -250,14 +244,14 @@ def test_encoding_a_folder_again_keeps_its_reverse_edges_and_the_order_of_its_ed
     assert copy.undirected
     np.testing.assert_array_equal(copy.graph.indptr, source.graph.indptr)
     np.testing.assert_array_equal(copy.graph.indices, source.graph.indices)
-    np.testing.assert_array_equal(x_of(copy, "w"), x_of(source, "w"))
+    np.testing.assert_array_equal(feature_rows(copy, "w"), feature_rows(source, "w"))
     np.testing.assert_array_equal(copy.graph.edge_perm, source.graph.edge_perm)
     directed = Dataset.from_arrays(
         tmp_path / "c", edge_index=edges, num_nodes=30, edge_features={"w": np.arange(90.0)}
     )
     again = Dataset.open(convert_source(str(directed.path), tmp_path / "d", settings=UNDIRECTED))
     assert edges_of(again) == edges_of(source)
-    np.testing.assert_array_equal(x_of(again, "w"), again.graph.edge_perm)
+    np.testing.assert_array_equal(feature_rows(again, "w"), again.graph.edge_perm)
 
 
 def test_an_existing_folder_is_not_written_into(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ import pytest
 import scipy.sparse as sp
 import torch
 import torch_geometric.datasets
+from some_rows import feature_rows
 
 from gnn_ibp.converters.prepare import prepare
-from gnn_ibp.dataset import Dataset
 from gnn_ibp.errors import FormatError
 
 RNG = np.random.default_rng(2)
@@ -91,13 +91,6 @@ def lay(name: str, raw: Path) -> np.ndarray:
     return lay_reddit(raw / "Reddit" / "raw") if name == "reddit" else lay_flickr(raw / "Flickr" / "raw")
 
 
-def x_of(dataset: Dataset) -> np.ndarray:
-    with dataset.feature_file() as file:
-        out = np.empty((file.num_rows, *file.row_shape), file.dtype)
-        file.read(np.arange(file.num_rows), out)
-        return out
-
-
 def files_below(folder: Path) -> list[str]:
     return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
 
@@ -120,7 +113,7 @@ def test_a_raw_folder_is_used_as_it_is(tmp_path: Path, name: str, splits: list[i
     x = lay(name, tmp_path / "data" / "raw")
     before = files_below(tmp_path / "data" / "raw")
     dataset = prepare(name, tmp_path / "data")
-    np.testing.assert_array_equal(x_of(dataset), x)
+    np.testing.assert_array_equal(feature_rows(dataset), x)
     assert [len(dataset.split[part]) for part in ("train", "val", "test")] == splits
     assert dataset.num_edges in (len(x), 2 * len(x)) and dataset.num_classes > 2
     assert dataset.path == tmp_path / "data" / name
