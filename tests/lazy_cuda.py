@@ -1,4 +1,4 @@
-"""A SimtCuda that does nothing on side streams before somebody waits for it: too little waiting shows."""
+"""A SimtCuda that does nothing before somebody waits for it, as a device does that is busy."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -9,16 +9,17 @@ from simt_cuda import UNDEFINED_BYTE, SimtCuda, SimtEvent, SimtStream
 
 
 class LazyCuda(SimtCuda):
-    """Copies and kernels on a side stream are done when one of its events is waited for or joined.
+    """Copies and kernels are done when an event behind them on their stream is waited for or joined.
 
     Until then memory that they write holds garbage, and they see what has become of memory that they read.
-    Without a side stream everything happens at once.
+    main_stream: whether this goes for what is on no side stream, too; otherwise that happens at once.
     """
 
-    def __init__(self, **settings: object) -> None:
+    def __init__(self, *, main_stream: bool = False, **settings: object) -> None:
         super().__init__(**settings)
+        self._main_stream = main_stream
         self.num_put_off = 0
-        self._queues: dict[SimtStream, list[Callable[[], None]]] = {}
+        self._queues: dict[SimtStream | None, list[Callable[[], None]]] = {}
         self._running = threading.RLock()
 
     def upload(self, tensor: torch.Tensor) -> torch.Tensor:
@@ -55,13 +56,18 @@ class LazyCuda(SimtCuda):
                 queue[at] = _nothing
                 work()
 
+    def num_left(self, stream: SimtStream | None = None) -> int:
+        """How much work of a stream is not done."""
+        with self._running:
+            return sum(work is not _nothing for work in self._queues.get(stream, []))
+
     def after(self, event: "LazyEvent") -> None:
         """What comes on the current stream is done after the event."""
         self._later(lambda: self.catch_up(event.stream, event.num_before))
 
     def _later(self, work: Callable[[], object]) -> None:
         with self._running:
-            if self.current_stream is None:
+            if self.current_stream is None and not self._main_stream:
                 work()
             else:
                 self.num_put_off += 1

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from late_cuda import LateCuda
+from lazy_cuda import LazyCuda
 from simt_cuda import SimtCuda
 from some_rows import numbered_file, numbered_rows, same_bits, unit_codec
 
@@ -203,9 +203,9 @@ def test_filling_never_holds_a_second_slab(
 @pytest.mark.parametrize("pin_bytes", [None, 12_000])
 def test_caches_are_there_for_every_stream(tmp_path: Path, pin_bytes: int | None, num_hot: int) -> None:
     file, rows = numbered_file(tmp_path / "x.ibp", NUM_ROWS)
-    cuda = LateCuda(pin_bytes=pin_bytes)
+    cuda = LazyCuda(main_stream=True, pin_bytes=pin_bytes)
     cache, host = device_caches(cuda, file, HOT[:num_hot], 8000, 10_000)
-    assert cuda.queued[None] == []
+    assert cuda.num_left() == 0
     assert host.device_source is not None
     assert held(host) == sorted(held(host)), "the slot table is there"
     if num_hot:

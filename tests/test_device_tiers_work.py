@@ -23,7 +23,7 @@ from device_readers import (
     sectors,
     slots,
 )
-from late_cuda import LateCuda
+from lazy_cuda import LazyCuda
 from simt_cuda import SimtCuda
 from some_rows import in_threads, same_bits, unit_codec
 from watched_cuda import WatchedCuda
@@ -161,7 +161,7 @@ def test_a_busy_device_finds_everything_as_it_was_when_it_gets_there(
     monkeypatch.setattr("gnn_ibp.staged_rows.BUFFER_BYTES", 2048)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        cuda = LateCuda(pin_bytes=pin_bytes)
+        cuda = LazyCuda(main_stream=True, pin_bytes=pin_bytes)
         reader, rows, _ = opened(tmp_path, cuda=cuda)
         wrong: list[int] = []
         late: list[int] = []
@@ -188,17 +188,17 @@ def test_a_busy_device_finds_everything_as_it_was_when_it_gets_there(
 def test_an_interrupted_read_does_not_disturb_the_next(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cuda = LateCuda()
+    cuda = LazyCuda(main_stream=True)
     reader, rows, _ = opened(tmp_path, cuda=cuda)
     with monkeypatch.context() as patch:
-        patch.setattr("late_cuda.LateEvent.wait", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
+        patch.setattr("lazy_cuda.LazyEvent.wait", lambda self: (_ for _ in ()).throw(KeyboardInterrupt))
         with pytest.raises(KeyboardInterrupt):
             read(reader, torch.from_numpy(ids_of(50)))
     ids, out = ids_of(50, 1), torch.zeros(50, 20)
     with cuda.stream():
         reader.read(torch.from_numpy(ids), out)
         cuda.event().wait()
-    assert cuda.queued[None] == [], "the memory of the first read was not used before that was over"
+    assert cuda.num_left() == 0, "the memory of the first read was not used before that was over"
     assert same_bits(out.numpy(), rows[ids])
     check_sums(reader.stats(), 50)
 
