@@ -72,6 +72,8 @@ def region_bytes(rows_bytes: int) -> int:
 
 @dataclass(frozen=True)
 class Section:
+    """A piece of the file: `num_bytes` from byte `at` on, and their checksum."""
+
     at: int
     num_bytes: int
     xxh3: int
@@ -259,6 +261,7 @@ class BlockSums:
         self._sums: list[int] = []
 
     def add(self, data: Bytes) -> None:
+        """Takes the next bytes of the stream, any number."""
         while len(data) >= self._room:
             self._hash.update(data[: self._room].data)
             data = data[self._room :]
@@ -277,6 +280,7 @@ class BlockSums:
             self.add(data)
 
     def finish(self) -> NDArray[np.uint64]:
+        """Those of all blocks, the last of which may be shorter."""
         if self._room < self._block_bytes:
             self._finish_block()
         return self.so_far()

@@ -20,13 +20,15 @@ _STEP = 1 << 20
 class Topology(Protocol):
     """What a hot set needs of a graph in CSC."""
 
-    def out_degree(self) -> Ids: ...
+    def out_degree(self) -> Ids:
+        """int64 (num_nodes,): how often each node occurs in `indices`."""
 
 
 class Sampler(Protocol):
     """What presampling needs of a sampler."""
 
-    def sample(self, seeds: torch.Tensor, *, epoch: int = 0, batch: int = 0) -> Sample: ...
+    def sample(self, seeds: torch.Tensor, *, epoch: int = 0, batch: int = 0) -> Sample:
+        """The neighborhood of `seeds`, int64 (n,), as the run itself draws it in this minibatch."""
 
 
 def degree_hot_set(graph: Topology) -> Ids:

@@ -128,15 +128,7 @@ def _train(
     run["settings"]["normalize"] = normalize.kind
     facts = run_facts(run["settings"], ds)
     place = find_checkpoint(folder, config, facts) if folder else None
-    model = GraphSAGE(
-        in_dim=math.prod(ds.features["x"].row_shape),
-        hidden=config.hidden,
-        num_layers=len(config.fanout),
-        num_classes=ds.num_classes,
-        dropout=config.dropout,
-        normalize=normalize,
-        precision=config.precision,
-    )
+    model = _model(config, ds, normalize)
     device_cache = parse_bytes(_device_bytes(config), cuda.free_bytes) if cuda else 0
     prefetch = default_prefetch(cuda is not None) if config.prefetch is None else config.prefetch
     run["settings"]["prefetch"] = prefetch
@@ -178,19 +170,45 @@ def _train(
     _fit(config, training, loaders, folder, facts, run, memory)
 
     if "test" in loaders:
-        began = time.perf_counter()
         model.release()
         buffers.clear()
-        why_sampled = _why_sampled(model, store, graph, nodes["test"], budget)
-        run["inference"] = "sampled" if why_sampled else "exact"
-        if why_sampled:
-            print(f"test: by sampling, because {why_sampled}", flush=True)
-            run["test_acc"] = sampled_accuracy(model, loaders["test"], "test")
-        else:
-            assert ds.y is not None, "labelled_nodes looked"
-            run["test_acc"] = exact_accuracy(model, store, graph, nodes["test"], ds.y)
-        run["test_s"] = time.perf_counter() - began
+        _test(model, store, graph, nodes["test"], loaders["test"], budget, run)
     run["sources"] = training.sources(store)
+
+
+def _model(config: Config, ds: Dataset, normalize: Normalize) -> GraphSAGE:
+    return GraphSAGE(
+        in_dim=math.prod(ds.features["x"].row_shape),
+        hidden=config.hidden,
+        num_layers=len(config.fanout),
+        num_classes=ds.num_classes,
+        dropout=config.dropout,
+        normalize=normalize,
+        precision=config.precision,
+    )
+
+
+def _test(
+    model: GraphSAGE,
+    store: FeatureStore,
+    graph: Graph,
+    nodes: Tensor,
+    loader: Loader,
+    budget: int,
+    run: dict[str, Any],
+) -> None:
+    """The accuracy on the test nodes: exact where there is memory for it, else by sampling as in training."""
+    began = time.perf_counter()
+    why_sampled = _why_sampled(model, store, graph, nodes, budget)
+    run["inference"] = "sampled" if why_sampled else "exact"
+    if why_sampled:
+        print(f"test: by sampling, because {why_sampled}", flush=True)
+        run["test_acc"] = sampled_accuracy(model, loader, "test")
+    else:
+        labels = store.dataset.y
+        assert labels is not None, "labelled_nodes looked"
+        run["test_acc"] = exact_accuracy(model, store, graph, nodes, labels)
+    run["test_s"] = time.perf_counter() - began
 
 
 def _fit(

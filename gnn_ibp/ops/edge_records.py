@@ -42,6 +42,7 @@ class EdgeRecords:
         return int(_kernels.record_bytes(self.wide, self.ranked)[1])
 
     def count(self, records: Bytes) -> int:
+        """How many records the bytes hold."""
         return len(records) // self.record_bytes
 
     def pack(
