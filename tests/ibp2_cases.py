@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gnn_ibp.ibp2.params import NUM_LEAVES, NUM_SYMBOLS, Code, Params, Position, num_symbols
+from gnn_ibp.ibp2.params import NUM_LEAVES, NUM_SYMBOLS, Code, Params, num_symbols
+from gnn_ibp.ibp2.positions import Position
 from gnn_ibp.rows import Bytes
 
 GOLDEN: list[dict[str, Any]] = json.loads((Path(__file__).parent / "golden" / "ibp2_golden.json").read_text())

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 from gnn_ibp.dataset import Dataset
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.feature_writer import write_feature_file
-from gnn_ibp.ibp2.params import NUM_LEAVES, Code, Params, Position
+from gnn_ibp.ibp2.params import NUM_LEAVES, Code, Params
+from gnn_ibp.ibp2.positions import Position
 from gnn_ibp.ibp2_codec import IBP2Codec
 from gnn_ibp.ibp_codec import IBPCodec
 from gnn_ibp.row_bytes import Array

@@ -12,7 +12,8 @@ from gnn_ibp.fit_sample import fit_sample_ids
 from gnn_ibp.ibp2.codebook import Assignment, Codebook, make_codebook, most_frequent
 from gnn_ibp.ibp2.counts import TopCounts
 from gnn_ibp.ibp2.fit import candidates, fit, fit_dense, fit_sparse
-from gnn_ibp.ibp2.params import Params, Position
+from gnn_ibp.ibp2.params import Params
+from gnn_ibp.ibp2.positions import Position
 from gnn_ibp.ibp2.reference import decode_rows, encode_rows, stored_sizes
 from gnn_ibp.ibp2.split import FLOATS, Split
 from gnn_ibp.ibp_codec import IBPCodec
@@ -83,7 +84,7 @@ def test_most_frequent_symbols_come_first_then_small_ones_and_all_chunks_are_pri
     ranked = sorted(zip((-count).tolist(), t.tolist(), d.tolist(), strict=True))[: len(symbols.d)]
     assert list(zip((-symbols.num_chunks).tolist(), symbols.t, symbols.d, strict=True)) == ranked
 
-    counts = TopCounts(int(count.sum()), 1, np.zeros(num_values, np.int64), t, d, count)
+    counts = TopCounts(int(count.sum()), 8, np.array([0, num_values]), t << np.uint64(8) | d, count)
     none = np.zeros(1, np.uint64)
     codebook = make_codebook(counts, Assignment(none, none, np.zeros(1, np.int64)), 1, FLOAT32)
     assert symbols.num_bits == codebook.bits[0, t, codebook.leaf_numbers(d)] @ count

@@ -23,7 +23,8 @@ from ibp2_cases import (
 from gnn_ibp import _kernels, ops
 from gnn_ibp.errors import FormatError
 from gnn_ibp.ibp2 import reference
-from gnn_ibp.ibp2.params import Code, Params, Position
+from gnn_ibp.ibp2.params import Code, Params
+from gnn_ibp.ibp2.positions import Position
 from gnn_ibp.ops import Source
 from gnn_ibp.rows import PAD_BYTES, Bytes, EncodedRows, RowIndex
 

@@ -10,7 +10,8 @@ from ibp2_broken_rules import BROKEN_RULES, DENSE, SPARSE, BrokenRule
 from ibp2_cases import GOLDEN, GOLDEN_NAMES, golden_params, random_params
 
 from gnn_ibp.errors import FormatError
-from gnn_ibp.ibp2.params import Code, Params, Position
+from gnn_ibp.ibp2.params import Code, Params
+from gnn_ibp.ibp2.positions import Position
 
 
 @pytest.mark.parametrize("golden", GOLDEN, ids=GOLDEN_NAMES)

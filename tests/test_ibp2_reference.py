@@ -22,7 +22,8 @@ from ibp2_literal import encode_literally
 from gnn_ibp.errors import FormatError
 from gnn_ibp.ibp2.bitmap import read_bitmap, write_bitmap
 from gnn_ibp.ibp2.bits import join_equal, to_bytes
-from gnn_ibp.ibp2.params import Code, Params, Position
+from gnn_ibp.ibp2.params import Code, Params
+from gnn_ibp.ibp2.positions import Position
 from gnn_ibp.ibp2.reference import decode_row, decode_rows, encode_row, encode_rows, stored_sizes
 from gnn_ibp.rows import Bytes
 

@@ -9,7 +9,8 @@ from ibp2_cases import SPLITS, random_params, rows_for
 from gnn_ibp import IBP2Codec, ops
 from gnn_ibp.errors import FormatError
 from gnn_ibp.ibp2 import reference
-from gnn_ibp.ibp2.params import Code, Params, Position
+from gnn_ibp.ibp2.params import Code, Params
+from gnn_ibp.ibp2.positions import Position
 from gnn_ibp.rows import PAD_BYTES, Bytes
 
 LEVELS = [1, 2, 3]

@@ -41,7 +41,7 @@ def test_the_code_is_that_of_all_values(piece: int, monkeypatch: pytest.MonkeyPa
 def test_of_equals_those_come_first_that_are_next_above_the_most_frequent() -> None:
     values = np.array([5, 250, 250, 1, 251, 100, 0, 255], np.uint8)
     found = most_frequent_values(values, 4)
-    assert found.e.tolist() == [0, 250, 251, 255] and found.count.tolist() == [1, 2, 1, 1]
+    assert found.top.tolist() == [0, 250, 251, 255] and found.count.tolist() == [1, 2, 1, 1]
     assert found.num_others == 3
 
 

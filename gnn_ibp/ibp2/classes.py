@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gnn_ibp.ibp2.bits import Ints
-from gnn_ibp.ibp2.codebook import Assignment, Codebook, make_codebook, most_frequent
+from gnn_ibp.ibp2.bits import Ints, Tops
+from gnn_ibp.ibp2.codebook import Assignment, Codebook, class_symbols, make_codebook
 from gnn_ibp.ibp2.counts import TopCounts
 from gnn_ibp.ibp2.params import MAX_CLASSES
 from gnn_ibp.ibp2.split import Split
@@ -38,10 +38,7 @@ def one_class(counts: TopCounts, split: Split) -> Classes:
 
 def one_class_bits(counts: TopCounts, split: Split) -> int:
     """Bits of the codes of all chunks, all positions in one class."""
-    base, sgn, _ = _most_frequent(counts)
-    d = (counts.e - base[counts.position]) & split.head_mask
-    t = counts.s ^ sgn[counts.position]
-    return most_frequent(t, d, counts.count, split.top_bits).num_bits
+    return class_symbols(counts, _most_frequent(counts), 1, split)[0].num_bits
 
 
 def find_classes(counts: TopCounts, split: Split) -> Classes:
@@ -90,17 +87,30 @@ def _by_rank(entropy: NDArray[np.float64]) -> Ints:
 
 def _cheapest(counts: TopCounts, first: Assignment, codebook: Codebook, split: Split) -> Cheapest:
     """The first of the cheapest choices: bases as in BASE_STEPS, own sign first, classes ascending."""
-    starts = np.searchsorted(counts.position, np.arange(counts.num_positions))
-    choices: list[Assignment] = []
-    bits: list[Ints] = []
-    for step in BASE_STEPS:
-        base = (first.base + np.uint64(step % (1 << 64))) & split.head_mask
-        leaf = codebook.leaf_numbers((counts.e - base[counts.position]) & split.head_mask)
-        for flip in range(1 + split.sign_bits):
-            sgn = first.sgn ^ np.uint64(flip)
-            prices = codebook.bits[:, counts.s ^ sgn[counts.position], leaf] * counts.count
-            bits.extend(np.add.reduceat(prices, starts, axis=1))
-            choices.extend(Assignment(base, sgn, np.full_like(first.cls, c)) for c in range(len(prices)))
-    best = np.argmin(bits, axis=0), np.arange(counts.num_positions)
-    base, sgn, cls = (np.stack(parts)[best] for parts in zip(*choices, strict=True))
-    return Cheapest(Assignment(base, sgn, cls), np.stack(bits)[best])
+    assignment = Assignment(first.base.copy(), first.sgn.copy(), first.cls.copy())
+    bits = np.zeros(counts.num_positions, np.int64)
+    prices = codebook.bits.reshape(len(codebook.bits), -1)
+    for block in counts.blocks():
+        own, starts = slice(block.first, block.last), block.starts
+        options = []
+        for step in BASE_STEPS:
+            d = (block.e - _moved(first.base[own], step, split)[block.position]) & split.head_mask
+            leaf = codebook.leaf_numbers(d)
+            for flip in range(1 + split.sign_bits):
+                t = (block.s ^ first.sgn[own][block.position] ^ np.uint64(flip)).astype(np.int64)
+                symbol = t * codebook.bits.shape[2] + leaf
+                options += [
+                    np.add.reduceat(own_prices.take(symbol) * block.count, starts) for own_prices in prices
+                ]
+        best = np.argmin(options, axis=0)
+        bits[own] = np.min(options, axis=0)
+        turn, assignment.cls[own] = np.divmod(best, len(prices))
+        step_at, flip_of = np.divmod(turn, 1 + split.sign_bits)
+        assignment.sgn[own] ^= flip_of.astype(np.uint64)
+        assignment.base[own] = _moved(first.base[own], np.array(BASE_STEPS)[step_at], split)
+    return Cheapest(assignment, bits)
+
+
+def _moved(base: Tops, steps: Ints | int, split: Split) -> Tops:
+    """`base` and `steps`, modulo 2^E."""
+    return (base + np.asarray(steps, np.int64).view(np.uint64)) & split.head_mask

@@ -1,5 +1,7 @@
 """Codes of row format version 2 out of counts: which symbols get the short fields."""
 
+from collections.abc import Iterator
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -7,6 +9,7 @@ import numpy as np
 from gnn_ibp.ibp2.bits import Ints, Tops
 from gnn_ibp.ibp2.counts import TopCounts, totals
 from gnn_ibp.ibp2.params import NUM_LEAVES, NUM_SYMBOLS, Code, num_symbols
+from gnn_ibp.ibp2.pooled import Piece, most_frequent_of_classes
 from gnn_ibp.ibp2.split import Split
 
 UNCODABLE_BITS = 1 << 20
@@ -57,18 +60,30 @@ class Codebook(NamedTuple):
 
 def make_codebook(counts: TopCounts, assignment: Assignment, num_classes: int, split: Split) -> Codebook:
     """The codes that store the counted chunks in the fewest bits, for this assignment."""
-    t = counts.s ^ assignment.sgn[counts.position]
-    d = (counts.e - assignment.base[counts.position]) & split.head_mask
-    cls = assignment.cls[counts.position]
-    by_class = []
-    for c in range(num_classes):
-        own = cls == c
-        by_class.append(most_frequent(t[own], d[own], counts.count[own], split.top_bits, counts.num_others))
+    by_class = class_symbols(counts, assignment, num_classes, split)
     leaves = _leaves(by_class)
     codes = tuple(_code(symbols, leaves) for symbols in by_class)
     bits = np.array([_prices(code, len(leaves), split.top_bits) for code in codes])
     bits[[len(symbols.num_chunks) == 0 for symbols in by_class]] = UNCODABLE_BITS
     return Codebook(codes, leaves, bits)
+
+
+def class_symbols(counts: TopCounts, assignment: Assignment, num_classes: int, split: Split) -> list[Symbols]:
+    """Of each class."""
+    pieces = partial(_pieces, counts, assignment, split)
+    pooled = most_frequent_of_classes(pieces, len(counts.top), num_classes, split, NUM_SYMBOLS)
+    return [
+        most_frequent(t, d, count, split.top_bits, num_others + counts.num_others)
+        for t, d, count, num_others in pooled
+    ]
+
+
+def _pieces(counts: TopCounts, assignment: Assignment, split: Split) -> Iterator[Piece]:
+    for block in counts.blocks():
+        own = slice(block.first, block.last)
+        t = block.s ^ assignment.sgn[own][block.position]
+        d = (block.e - assignment.base[own][block.position]) & split.head_mask
+        yield Piece(assignment.cls[own][block.position], t, d, block.count)
 
 
 def most_frequent(t: Tops, d: Tops, count: Ints, top_bits: int, num_others: int = 0) -> Symbols:

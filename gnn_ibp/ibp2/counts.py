@@ -1,6 +1,7 @@
 """How often each sign and exponent occurs at each position of sampled rows: what version 2 is fitted on."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -8,6 +9,9 @@ from numpy.typing import NDArray
 
 from gnn_ibp.ibp2.bits import Ints, Tops
 from gnn_ibp.reference import Words
+
+BLOCK = 1 << 17
+"""Counts that are looked at together: arrays of them, a word each, are small beside a sample."""
 
 
 class Totals(NamedTuple):
@@ -33,43 +37,26 @@ def totals_in_order(count: Ints, *keys: NDArray[Any]) -> Totals:
 
 
 @dataclass(frozen=True)
-class TopCounts:
-    """The different (s, e) of each position, ascending, and how many of `num_rows` have it; all (m,).
+class Block:
+    """The counts of positions `first` to `last`, (m,) each; position begins with 0 at `first`."""
 
-    num_others: chunks with others, rarer ones; of one position at most.
-    """
-
-    num_rows: int
-    num_positions: int
+    first: int
+    last: int
     position: Ints
     s: Tops
     e: Tops
     count: Ints
-    num_others: int = 0
 
-    @classmethod
-    def of(cls, tops: Words, head_bits: int) -> "TopCounts":
-        """Of `tops` (N, V), V positions; e is the lowest `head_bits` of each."""
-        columns = [np.unique(column, return_counts=True) for column in tops.T]
-        none = np.empty(0, np.int64)
-        top = np.concatenate([none.astype(np.uint64), *(values for values, _ in columns)])
-        position = np.repeat(np.arange(len(columns)), [len(values) for values, _ in columns])
-        e = top & np.uint64((1 << head_bits) - 1)
-        s = top >> np.uint64(head_bits) if head_bits < 64 else np.zeros_like(top)
-        count = np.concatenate([none, *(count for _, count in columns)])
-        return cls(len(tops), len(columns), position, s, e, count)
-
-    def without_low_bits(self, num_bits: int) -> "TopCounts":
-        """The same with the lowest `num_bits` of e cut off."""
-        e = self.e >> np.uint64(num_bits)
-        (position, s, e), count = totals_in_order(self.count, self.position, self.s, e)
-        return TopCounts(self.num_rows, self.num_positions, position, s, e, count)
+    @property
+    def starts(self) -> Ints:
+        """(last - first,) where the counts of each position begin; each has some."""
+        return np.flatnonzero(np.diff(self.position, prepend=-1))
 
     def most_frequent_e(self) -> Tops:
-        """(num_positions,) the smallest of equals."""
+        """(last - first,) the smallest of equals."""
         of_both_signs = totals if self.s.any() else totals_in_order
         (position, e), count = of_both_signs(self.count, self.position, self.e)
-        modes = np.zeros(self.num_positions, np.uint64)
+        modes = np.zeros(self.last - self.first, np.uint64)
         if len(count):
             first = np.flatnonzero(np.diff(position, prepend=-1))
             most = np.repeat(np.maximum.reduceat(count, first), np.diff(first, append=len(count)))
@@ -78,20 +65,103 @@ class TopCounts:
         return modes
 
     def largest_counts(self) -> Ints:
-        """(num_positions,) how many rows have the most frequent (s, e)."""
-        largest = np.zeros(self.num_positions, np.int64)
+        """(last - first,) how many rows have the most frequent (s, e)."""
+        largest = np.zeros(self.last - self.first, np.int64)
         np.maximum.at(largest, self.position, self.count)
         return largest
 
+    def num_negative(self) -> NDArray[np.float64]:
+        """(last - first,) how many rows have s = 1."""
+        return self._sums(self.position, self.count * (self.s == 1))
+
+    def inner_entropy(self) -> NDArray[np.float64]:
+        """(last - first,) sums of count * log2(count), from the smallest on."""
+        order = np.lexsort((self.count, self.position))
+        count = self.count[order].astype(np.float64)
+        return self._sums(self.position[order], count * np.log2(count))
+
+    def _sums(self, position: Ints, terms: NDArray[Any]) -> NDArray[np.float64]:
+        return np.bincount(position, terms, self.last - self.first).astype(np.float64)
+
+
+@dataclass(frozen=True)
+class TopCounts:
+    """The different tops of each position, ascending, and how many of `num_rows` have it; (m,) both.
+
+    Tops are s << head_bits | e. There may be as many of them as chunks: both arrays are of narrow dtypes.
+    starts: (num_positions + 1,) where those of each position begin. num_others: chunks with others, rarer
+    ones; of one position at most. cut_bits: low bits of `top` that do not count.
+    """
+
+    num_rows: int
+    head_bits: int
+    starts: Ints
+    top: Words
+    count: NDArray[np.integer[Any]]
+    num_others: int = 0
+    cut_bits: int = 0
+
+    @classmethod
+    def of(cls, tops: Words, head_bits: int) -> "TopCounts":
+        """Of `tops` (N, V), V positions; e is the lowest `head_bits` of each."""
+        num_rows, num_positions = tops.shape
+        starts = np.zeros(num_positions + 1, np.int64)
+        top_type, count_type = np.min_scalar_type(tops.max(initial=0)), np.min_scalar_type(num_rows)
+        top, count = [np.empty(0, top_type)], [np.empty(0, count_type)]
+        step = max(1, BLOCK // max(1, num_rows))
+        for first in range(0, num_positions if num_rows else 0, step):
+            columns = np.sort(tops[:, first : first + step].T.astype(top_type), axis=1)
+            is_new = np.ones(columns.shape, np.bool_)
+            np.not_equal(columns[:, 1:], columns[:, :-1], out=is_new[:, 1:])
+            at = np.flatnonzero(is_new)
+            top.append(columns.reshape(-1)[at])
+            count.append(np.diff(at, append=columns.size).astype(count_type))
+            starts[first + 1 : first + step + 1] = is_new.sum(axis=1)
+        return cls(num_rows, head_bits, np.cumsum(starts), np.concatenate(top), np.concatenate(count))
+
+    @property
+    def num_positions(self) -> int:
+        return len(self.starts) - 1
+
+    def blocks(self) -> Iterator[Block]:
+        """Some whole positions at a time."""
+        first = 0
+        while first < self.num_positions:
+            begin = int(self.starts[first])
+            last = max(first + 1, int(np.searchsorted(self.starts, begin + BLOCK, "right")) - 1)
+            position = np.repeat(np.arange(last - first), np.diff(self.starts[first : last + 1]))
+            end = begin + len(position)
+            top = self.top[begin:end].astype(np.uint64) >> np.uint64(self.cut_bits)
+            count = self.count[begin:end].astype(np.int64)
+            if self.cut_bits:
+                (position, top), count = totals_in_order(count, position, top)
+            e = top & np.uint64((1 << self.head_bits) - 1)
+            s = top >> np.uint64(self.head_bits) if self.head_bits < 64 else np.zeros_like(top)
+            yield Block(first, last, position, s, e, count)
+            first = last
+
+    def without_low_bits(self, num_bits: int) -> "TopCounts":
+        """The same with the lowest `num_bits` of e cut off, whenever they are looked at."""
+        return replace(self, head_bits=self.head_bits - num_bits, cut_bits=num_bits)
+
+    def most_frequent_e(self) -> Tops:
+        """(num_positions,) the smallest of equals."""
+        return np.concatenate([_NO_TOPS, *(block.most_frequent_e() for block in self.blocks())])
+
+    def largest_counts(self) -> Ints:
+        """(num_positions,) how many rows have the most frequent (s, e)."""
+        return np.concatenate([_NO_INTS, *(block.largest_counts() for block in self.blocks())])
+
     def mostly_negative(self) -> Tops:
         """(num_positions,) 1 where more than half have s = 1."""
-        ones = np.bincount(self.position, self.count * (self.s == 1), self.num_positions)
+        ones = np.concatenate([_NO_INTS, *(block.num_negative() for block in self.blocks())])
         return (2 * ones > self.num_rows).astype(np.uint64)
 
     def entropy_bits(self) -> NDArray[np.float64]:
         """(num_positions,) order-0 entropy of all rows together; equal for equal counts in any order."""
-        order = np.lexsort((self.count, self.position))
-        count = self.count[order].astype(np.float64)
-        inner = np.bincount(self.position[order], count * np.log2(count), self.num_positions)
+        inner = np.concatenate([_NO_INTS, *(block.inner_entropy() for block in self.blocks())])
         entropy: NDArray[np.float64] = self.num_rows * np.log2(max(1, self.num_rows)) - inner
         return entropy
+
+
+_NO_TOPS, _NO_INTS = np.empty(0, np.uint64), np.empty(0, np.int64)

@@ -7,7 +7,8 @@ import numpy as np
 from gnn_ibp.ibp2.classes import Classes, find_classes, one_class, one_class_bits
 from gnn_ibp.ibp2.counting import Counting, NumpyCounting
 from gnn_ibp.ibp2.counts import TopCounts
-from gnn_ibp.ibp2.params import NUM_LEAVES, NUM_SYMBOLS, Kind, Params, Position
+from gnn_ibp.ibp2.params import NUM_LEAVES, NUM_SYMBOLS, Kind, Params
+from gnn_ibp.ibp2.positions import Positions
 from gnn_ibp.ibp2.reference import stored_sizes
 from gnn_ibp.ibp2.split import Split
 from gnn_ibp.ibp2.values import most_frequent_values
@@ -133,5 +134,5 @@ def _params(
         codebook.codes,
         tuple(leaves + [0] * (NUM_LEAVES - len(leaves))),
         zero,
-        tuple(map(Position, cls.tolist(), sgn.tolist(), base.tolist())),
+        Positions(cls, sgn.astype(np.int64), base),
     )

@@ -12,14 +12,16 @@ significant first; its `top` is s and e as one number of sf + E bits.
 """
 
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple, cast
+from typing import Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from gnn_ibp.errors import FormatError
+from gnn_ibp.ibp2.positions import Position, Positions
 from gnn_ibp.ibp2.split import Split
 
 Kind = Literal["D", "S"]
@@ -31,14 +33,6 @@ NUM_SYMBOLS = 20
 
 CLASS_BYTES = 2 + NUM_SYMBOLS
 HEAD_BYTES = 8 + MAX_CLASSES * CLASS_BYTES
-
-
-class Position(NamedTuple):
-    """What belongs to one position of a row; to all of them in kind S."""
-
-    cls: int
-    sgn: int
-    base: int
 
 
 @dataclass(frozen=True)
@@ -102,9 +96,10 @@ class Params:
     codes: tuple[Code, ...]
     leaves: tuple[int, ...]
     zero: int
-    positions: tuple[Position, ...]
+    positions: Sequence[Position]
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "positions", Positions.of(self.positions))
         self._check_chunk()
         self._check_kind()
         self._check_codes()
@@ -127,8 +122,8 @@ class Params:
         word = f"<u{chunk_bits // 8}"
         numbers = np.frombuffer(block, word, NUM_LEAVES + 1, HEAD_BYTES).tolist()
         positions_at = want - num_positions * (1 + chunk_bits // 8)
-        cls_sgn = block[positions_at : positions_at + num_positions]
-        bases = np.frombuffer(block, word, num_positions, positions_at + num_positions).tolist()
+        cls_sgn = np.frombuffer(block, np.uint8, num_positions, positions_at).astype(np.int64)
+        base = np.frombuffer(block, word, num_positions, positions_at + num_positions).astype(np.uint64)
         return cls(
             cast(Kind, chr(kind)),
             num_chunks,
@@ -136,7 +131,7 @@ class Params:
             tuple(Code.from_bytes(block[at:][:CLASS_BYTES]) for at in range(8, classes_end, CLASS_BYTES)),
             tuple(numbers[:NUM_LEAVES]),
             numbers[NUM_LEAVES],
-            tuple(Position(byte & 0x7F, byte >> 7, base) for byte, base in zip(cls_sgn, bases, strict=True)),
+            Positions(cls_sgn & 0x7F, cls_sgn >> 7, base),
         )
 
     def to_bytes(self) -> bytes:
@@ -154,8 +149,8 @@ class Params:
                 head,
                 codes.ljust(MAX_CLASSES * CLASS_BYTES, b"\0"),
                 np.array((*self.leaves, self.zero), word).tobytes(),
-                bytes(position.cls | position.sgn << 7 for position in self.positions),
-                np.array([position.base for position in self.positions], word).tobytes(),
+                (self.cls | self.sgn << 7).astype(np.uint8).tobytes(),
+                self.base.astype(word).tobytes(),
             )
         )
 
@@ -189,17 +184,30 @@ class Params:
         """w"""
         return self.chunk_bits - self.top_bits - self.zero_bits
 
-    @cached_property
+    @property
     def cls(self) -> NDArray[np.int64]:
         """(positions,) the class of each."""
-        return np.array([position.cls for position in self.positions], np.int64)
+        return self._positions.cls
+
+    @property
+    def sgn(self) -> NDArray[np.int64]:
+        """(positions,) of each."""
+        return self._positions.sgn
+
+    @property
+    def base(self) -> NDArray[np.uint64]:
+        """(positions,) of each."""
+        return self._positions.base
+
+    @property
+    def _positions(self) -> Positions:
+        return cast(Positions, self.positions)
 
     @cached_property
     def tops(self) -> NDArray[np.uint64]:
         """(positions, 20) s and e that each symbol of its class stands for; unused ones repeat the first."""
         leaf = np.array(self.leaves, np.uint64)
-        sgn = np.array([position.sgn for position in self.positions], np.uint64)[:, None]
-        base = np.array([position.base for position in self.positions], np.uint64)[:, None]
+        sgn, base = self.sgn.astype(np.uint64)[:, None], self.base[:, None]
         symbols = [code.symbols + code.symbols[:1] * (NUM_SYMBOLS - len(code.symbols)) for code in self.codes]
         symbol = np.frombuffer(b"".join(symbols), np.uint8).reshape(-1, NUM_SYMBOLS)[self.cls]
         e = (base + leaf[symbol & 31]) & np.uint64((1 << self.head_bits) - 1)
@@ -239,13 +247,13 @@ class Params:
     def _check_positions(self) -> None:
         want = self.num_chunks if self.kind == "D" else 1
         _require(len(self.positions) == want, f"{len(self.positions)} positions, want {want}")
-        for j, (cls, sgn, base) in enumerate(self.positions):
+        bad = (self.cls < 0) | (self.cls >= len(self.codes)) | (self.sgn < 0) | (self.sgn > self.sign_bits)
+        bad |= self.base > self.split.head_mask
+        for j in np.flatnonzero(bad)[:1].tolist():
+            cls, sgn, base = self.positions[j]
             _require(0 <= cls < len(self.codes), f"position {j} has class {cls} of {len(self.codes)}")
             _require(0 <= sgn <= self.sign_bits, f"position {j} has sgn {sgn}, want 0 where sf is 0")
-            _require(
-                0 <= base < 1 << self.head_bits,
-                f"position {j} has base {base:#x}, want {self.head_bits} bits",
-            )
+            _require(False, f"position {j} has base {base:#x}, want {self.head_bits} bits")
 
 
 def num_symbols(k1: int, g: int) -> int:

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gnn_ibp.ibp2.bits import Ints, Tops
+from gnn_ibp.ibp2.bits import Ints
 from gnn_ibp.ibp2.counts import TopCounts
 from gnn_ibp.reference import Words
 
@@ -37,11 +37,10 @@ def most_frequent_values(values: Words, wanted: int) -> TopCounts:
         best = np.argsort(-found.sizes, kind="stable")[:wanted]
         kept = Runs(found.values[best], found.sizes[best])
     ascending = np.argsort(kept.values)
-    zeros = np.zeros(len(ascending), np.int64)
-    e: Tops = kept.values[ascending].astype(np.uint64)
-    count = kept.sizes[ascending]
+    top, count = kept.values[ascending], kept.sizes[ascending]
     num_others = len(values) - int(count.sum())
-    return TopCounts(len(values), 1, zeros, zeros.astype(np.uint64), e, count, num_others)
+    starts = np.array([0, len(top)])
+    return TopCounts(len(values), 8 * values.itemsize, starts, top, count, num_others)
 
 
 def _most_frequent(ordered: Words) -> int:

@@ -23,10 +23,11 @@ class KernelCounting(NumpyCounting):
             return super().tops(chunks, split)
         table = np.empty((num_positions, 1 << split.top_bits), np.uint32)
         _kernels.count_tops(np.ascontiguousarray(chunks), split.chunk_bits - split.top_bits, table)
-        position, top = np.nonzero(table)
-        tops = top.astype(np.uint64)
-        s, e = tops >> np.uint64(split.head_bits), tops & split.head_mask
-        return TopCounts(num_rows, num_positions, position, s, e, table[position, top].astype(np.int64))
+        is_there = table > 0
+        starts = np.append(0, np.cumsum(is_there.sum(axis=1)))
+        top = np.flatnonzero(is_there) & ((1 << split.top_bits) - 1)
+        count = table[is_there].astype(np.min_scalar_type(num_rows))
+        return TopCounts(num_rows, split.head_bits, starts, top.astype(np.uint16), count)
 
     def commonest(self, chunks: Words, percent: int) -> Commonest | None:
         found = _kernels.commonest(np.ascontiguousarray(chunks).reshape(-1), percent * chunks.size // 100)

@@ -12,7 +12,8 @@ from ibp2_gather_cases import cases, params_for
 from kernel_launch import Options
 
 from gnn_ibp import IBP2Codec, ops
-from gnn_ibp.ibp2.params import Code, Params, Position
+from gnn_ibp.ibp2.params import Code, Params
+from gnn_ibp.ibp2.positions import Position
 from gnn_ibp.rows import EncodedRows, RowIndex
 
 FEW_BYTES = (4, 20, 128, 200, 512, 520, 2408, 4608, 14812)
