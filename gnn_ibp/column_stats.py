@@ -24,6 +24,14 @@ class Statistics:
     scale: NDArray[np.float32]
 
 
+@dataclass(frozen=True)
+class ColumnFacts:
+    """What is told of the columns of float features. density: share of the values that are not 0."""
+
+    density: float
+    statistics: Statistics
+
+
 class ColumnStats:
     """Sums of finite values in float64, counted from each column's first one: constants have variance 0."""
 
@@ -78,6 +86,11 @@ class ColumnStats:
         found = np.isnan(self._shift) & finite.any(axis=0)
         first = finite.argmax(axis=0)
         self._shift[found] = values[first[found], found.nonzero()[0]]
+
+    @property
+    def facts(self) -> ColumnFacts:
+        """Of what was added so far."""
+        return ColumnFacts(self.density, self.result())
 
     @property
     def density(self) -> float:

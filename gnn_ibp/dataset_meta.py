@@ -32,7 +32,8 @@ class FeatureInfo:
     """One attribute in a feature file. kind: "node" or "edge".
 
     density: share of values that are not 0, mean and scale: of each column, all of float features only.
-    fingerprint: that of the file, which tells it from one of another data set; None where it was not kept.
+    fingerprint: that of the file, which tells it from one of another data set; content: that of its rows, the
+        same in every row format. None where they were not kept.
     """
 
     kind: str
@@ -46,6 +47,7 @@ class FeatureInfo:
     density: float | None = None
     statistics: Statistics | None = None
     fingerprint: str | None = None
+    content: str | None = None
 
     @property
     def row_type(self) -> RowType:
@@ -60,6 +62,14 @@ class FeatureInfo:
     def is_dense_float(self) -> bool:
         """Whether standardising its columns makes sense: floats, at least half of them not 0."""
         return self.density is not None and self.density >= 0.5
+
+    @property
+    def column_sums(self) -> tuple[object, ...]:
+        """What is told of the columns, in short."""
+        if self.statistics is None:
+            return (self.density,)
+        both = self.statistics.mean.tobytes() + self.statistics.scale.tobytes()
+        return self.density, xxhash.xxh3_64_hexdigest(both)
 
     def to_json(self) -> dict[str, Any]:
         fields = asdict(self) | {"statistics": None}
@@ -152,6 +162,21 @@ class Meta:
     def raw_twins(self, folder: Path) -> list[Path]:
         """The files with raw rows that were made beside the encoded ones in the data set's folder."""
         return [twin for name in self.features if (twin := folder / f"{name}.raw.ibp").exists()]
+
+    @property
+    def content(self) -> str | None:
+        """Tells what this data set holds, however rows are stored; None where that was not kept."""
+        infos = self.features.values()
+        if any(info.content is None for info in infos):
+            return None
+        stored = {info.file for info in infos}
+        sums = sorted((name, file.xxh3) for name, file in self.files.items() if name not in stored)
+        features = sorted(
+            (name, info.kind, info.dtype, info.row_shape, info.num_rows, info.content, *info.column_sums)
+            for name, info in self.features.items()
+        )
+        counts = self.num_nodes, self.num_edges, self.num_classes, self.metric
+        return xxhash.xxh3_64_hexdigest(repr((counts, sums, features)).encode())
 
     def _check(self) -> None:
         """ValueError where a field is of another type, or contradicts the others."""

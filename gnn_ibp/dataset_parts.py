@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 from numpy.typing import NDArray
 
+from gnn_ibp.column_stats import ColumnFacts
 from gnn_ibp.edge_stream import EdgeStream
 from gnn_ibp.errors import SettingsError
 from gnn_ibp.format import IN_PLACE, LAYOUTS, check_align
@@ -105,6 +106,7 @@ class DatasetParts:
     names:         what numbers stand for: "class", "node_type", "edge_type".
     fingerprint:   tells this content from any other where `source` does not; None: nothing does, so that a
                    conversion that was killed starts anew.
+    columns:       what is known of the columns of float features already.
     directed:      whether the source's edges are one-way; None: it does not say.
     """
 
@@ -124,6 +126,7 @@ class DatasetParts:
     names: Mapping[str, list[str]] = field(default_factory=dict)
     metric: str = "accuracy"
     fingerprint: str | None = ""
+    columns: Mapping[str, ColumnFacts] = field(default_factory=dict)
     directed: bool | None = None
 
     @property

@@ -213,7 +213,8 @@ class _Conversion:
             self._settings, format=self._settings.needed_format, chunk_bits=self._chunk_bits(rows)
         )
         conversion = FeatureConversion(
-            kind, name, rows, settings, self._folder, self._work, self._journal, self._stages
+            *(kind, name, rows, settings, self._folder, self._work, self._journal, self._stages),
+            columns=self._parts.columns.get(name),
         )
         info = conversion.run()
         _check_count(name, info.num_rows, kind, info.num_rows if num_rows is None else num_rows)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from gnn_ibp.codec import codec_candidates, codec_from_params
-from gnn_ibp.column_stats import ColumnStats
+from gnn_ibp.column_stats import ColumnFacts, ColumnStats
 from gnn_ibp.dataset_meta import FeatureInfo
 from gnn_ibp.dataset_parts import ConversionSettings
 from gnn_ibp.disk_file import DiskFile
@@ -31,6 +31,7 @@ class FeatureConversion:
     """One feature of a data set: fitted, encoded and written, with the statistics of its columns.
 
     kind, name: of the feature. settings: `chunk_bits` must suit the rows. folder: where NAME.ibp goes.
+    columns: what is known of its columns already.
     """
 
     def __init__(
@@ -43,10 +44,12 @@ class FeatureConversion:
         work: Path,
         journal: Journal,
         stages: Stages,
+        columns: ColumnFacts | None,
     ) -> None:
         self._kind, self._name, self._rows, self._settings = kind, name, rows, settings
         self._path, self._work = folder / f"{name}.ibp", work
         self._journal, self._stage, self._stages = journal, f"feature {name}", stages
+        self._columns = columns
 
     def run(self) -> FeatureInfo:
         """Writes the file, or what is missing of it by the journal; returns what there is to tell of it."""
@@ -59,7 +62,8 @@ class FeatureConversion:
             codec = codec_from_params(version, row_type.row_bytes, bytes.fromhex(params))
         else:
             codec = self._fit()
-        stats = ColumnStats(row_type.shape) if row_type.torch_dtype.is_floating_point else None
+        counts = row_type.torch_dtype.is_floating_point and not self._columns
+        stats = ColumnStats(row_type.shape) if counts else None
         if state and stats:
             stats.go_on(state["stats"])
         with (
@@ -77,7 +81,7 @@ class FeatureConversion:
             first = writer.num_rows
             self._write_rows(writer, stats, codec)
             stage.num_bytes = (writer.num_rows - first) * row_type.row_bytes
-        info = self._info(stats)
+        info = self._info(stats.facts if stats else self._columns, writer.content)
         self._journal.put(self._stage, info=info.to_json())
         return info
 
@@ -136,7 +140,7 @@ class FeatureConversion:
                 yield block
                 bar.update(len(block))
 
-    def _info(self, stats: ColumnStats | None) -> FeatureInfo:
+    def _info(self, columns: ColumnFacts | None, content: str) -> FeatureInfo:
         file = DiskFile(self._path)
         try:
             header = read_header(file)
@@ -151,7 +155,8 @@ class FeatureConversion:
             raw_bytes=header.num_rows * header.row_type.row_bytes,
             stored_bytes=header.rows_bytes,
             num_raw_rows=header.num_raw_rows,
-            density=stats.density if stats else None,
-            statistics=stats.result() if stats else None,
+            density=columns.density if columns else None,
+            statistics=columns.statistics if columns else None,
             fingerprint=header.fingerprint,
+            content=content,
         )

@@ -11,6 +11,7 @@ import torch
 from numpy.typing import NDArray
 
 from gnn_ibp import ops
+from gnn_ibp.content_sum import ContentSum, piece_rows
 from gnn_ibp.feature_parts import FeatureParts, GrowingParts, NewParts
 from gnn_ibp.format import (
     BLOCK_BYTES,
@@ -27,7 +28,7 @@ from gnn_ibp.format import (
 from gnn_ibp.row_bytes import as_row_bytes
 from gnn_ibp.row_codec import RowCodec
 from gnn_ibp.row_type import RowType
-from gnn_ibp.rows import GROUP, PAD_BYTES, Bytes
+from gnn_ibp.rows import PAD_BYTES, Bytes
 
 Rows = torch.Tensor | NDArray[Any]
 
@@ -89,7 +90,8 @@ class FeatureFileWriter:
         self._layout = layout
         self._block_bytes = block_bytes
         self._sums = BlockSums(block_bytes)
-        self._waiting = np.empty((GROUP, row_type.row_bytes), np.uint8)
+        self._content = ContentSum(row_type.row_bytes)
+        self._waiting = np.empty((piece_rows(row_type.row_bytes), row_type.row_bytes), np.uint8)
         self._num_waiting = 0
         self._num_rows = self._num_encoded = self._rows_bytes = 0
         self._file: FeatureParts = (
@@ -104,6 +106,7 @@ class FeatureFileWriter:
         parts = GrowingParts(path, work, size_bytes, state["num_rows"], state["rows_bytes"])
         self._num_rows, self._num_encoded = state["num_rows"], state["num_encoded"]
         self._rows_bytes = state["rows_bytes"]
+        self._content = ContentSum(row_bytes, state["num_rows"], state["content"])
         self._wait(state["waiting"])
         self._sums.go_on(state["sums"], parts.rows(len(state["sums"]) * self._block_bytes))
         return parts
@@ -116,6 +119,7 @@ class FeatureFileWriter:
             "rows_bytes": self._rows_bytes,
             "waiting": self._waiting[: self._num_waiting].copy(),
             "sums": self._sums.so_far(),
+            "content": self._content.state,
         }
 
     def sync(self) -> None:
@@ -128,6 +132,11 @@ class FeatureFileWriter:
         """Rows that were added."""
         return self._num_rows + self._num_waiting
 
+    @property
+    def content(self) -> str:
+        """A checksum of the rows themselves, once they are all there and the file is complete."""
+        return self._content.state
+
     def append(self, rows: Rows) -> None:
         """Adds rows (n, *row_shape). TypeError for another dtype, ValueError for another shape."""
         came = RowType.of(rows)
@@ -136,15 +145,16 @@ class FeatureFileWriter:
         if came.shape != self._type.shape:
             raise ValueError(f"rows have shape {came.shape}, the file's have {self._type.shape}")
         data = as_row_bytes(rows)
-        if self._num_waiting:  # the index counts in whole groups
-            taken = min(GROUP - self._num_waiting, len(data))
+        piece = len(self._waiting)
+        if self._num_waiting:  # the index counts in whole groups, the checksum in whole pieces of them
+            taken = min(piece - self._num_waiting, len(data))
             self._wait(data[:taken])
             data = data[taken:]
-            if self._num_waiting == GROUP:
+            if self._num_waiting == piece:
                 self._encode(self._waiting)
                 self._num_waiting = 0
-        step = max(1, STEP_BYTES // max(1, self._type.row_bytes) // GROUP) * GROUP
-        whole = len(data) // GROUP * GROUP
+        step = max(1, STEP_BYTES // max(1, self._type.row_bytes) // piece) * piece
+        whole = len(data) // piece * piece
         for first in range(0, whole, step):
             self._encode(data[first : min(first + step, whole)])
         self._wait(data[whole:])
@@ -182,9 +192,10 @@ class FeatureFileWriter:
         self._num_waiting += len(data)
 
     def _encode(self, data: Bytes) -> None:
-        """Encodes and writes rows; all calls but the last bring whole groups."""
+        """Encodes and writes rows; all calls but the last bring whole pieces."""
         if not len(data):
             return
+        self._content.add(data)
         rows = ops.encode_rows(self._codec, data, self._align, in_place=self._layout == IN_PLACE)
         bases = rows.index.bases + np.uint64(self._rows_bytes) if rows.index else None
         self._file.add_index(rows.index, bases, rows.bitmask)

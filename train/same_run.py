@@ -15,7 +15,7 @@ CHANGES_NO_RESULT = {
 """Settings that may differ. All others, those of later versions included, may not."""
 
 OF_THE_DATA = {"dataset", "num_classes", "undirected", "dedup", "format"}
-"""Settings whose result is compared instead: the files of the data set, wherever they lie."""
+"""Settings whose result is compared instead: what the data set holds, wherever it lies and however stored."""
 
 OF_THE_MACHINE = ("device_name", "torch_threads", "version", "torch_version", "python_version")
 """What nobody set, but sums may depend on in their last digits."""
@@ -23,7 +23,8 @@ OF_THE_MACHINE = ("device_name", "torch_threads", "version", "torch_version", "p
 
 def run_facts(settings: Mapping[str, Any], ds: Dataset) -> dict[str, Any]:
     """What a checkpoint keeps to be known again by: plain types. settings: as they are stored with a run."""
-    return {"settings": dict(settings), "data": {"path": str(ds.path), "fingerprint": ds.meta.fingerprint}}
+    data = {"path": str(ds.path), "fingerprint": ds.meta.fingerprint, "content": ds.meta.content}
+    return {"settings": dict(settings), "data": data}
 
 
 def check_same_run(now: Mapping[str, Any], then: Mapping[str, Any], folder: Path) -> None:
@@ -32,10 +33,9 @@ def check_same_run(now: Mapping[str, Any], then: Mapping[str, Any], folder: Path
     Raises SettingsError where they differ in what changes the results; warns where the machine is another.
     """
     differences = _differences(now["settings"], then["settings"])
-    if now["data"]["fingerprint"] != then["data"]["fingerprint"]:
+    if not _same_data(now["data"], then["data"]):
         differences.append(
-            f"the data set {now['data']['path']} has other files than {then['data']['path']} had, perhaps of "
-            "another row format"
+            f"the data set {now['data']['path']} holds other data than {then['data']['path']} did"
         )
     if differences:
         raise SettingsError(
@@ -52,6 +52,12 @@ def check_same_run(now: Mapping[str, Any], then: Mapping[str, Any], folder: Path
             "may be others than those of a run that was not interrupted",
             stacklevel=2,
         )
+
+
+def _same_data(now: Mapping[str, Any], then: Mapping[str, Any]) -> bool:
+    """The same files, or files that hold the same in another row format."""
+    same_content = now.get("content") is not None and now.get("content") == then.get("content")
+    return same_content or now["fingerprint"] == then["fingerprint"]
 
 
 def _differences(now: Mapping[str, Any], then: Mapping[str, Any]) -> list[str]:

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from gnn_ibp.column_stats import ColumnFacts
 from gnn_ibp.dataset import Dataset
 from gnn_ibp.dataset_meta import EDGE, NODE
 from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
@@ -80,6 +81,11 @@ def folder_parts(dataset: Dataset, settings: ConversionSettings) -> DatasetParts
         edge_arrays={name: dataset.array(name).numpy() for name in kinds[EDGE]},
         names=dataset.meta.names,
         metric=dataset.metric,
+        columns={
+            name: ColumnFacts(info.density, info.statistics)
+            for name, info in dataset.features.items()
+            if info.density is not None and info.statistics is not None and (info.kind == NODE or not resort)
+        },
         directed=dataset.meta.directed,
         fingerprint=dataset.meta.fingerprint,
     )

@@ -16,6 +16,8 @@ import torch
 from resumed_runs import config, quickly, results, train_slowly
 from simt_cuda import SimtCuda
 
+from gnn_ibp.converters.prepare import convert_source
+from gnn_ibp.dataset_parts import ConversionSettings
 from gnn_ibp.disk_file import NewFile
 from gnn_ibp.train import checkpoint_folder, loop
 from gnn_ibp.train import checkpoints as checkpoints_module
@@ -80,6 +82,26 @@ def check_resumed(settings: Config, whole: dict[str, Any], **changes: Any) -> di
     assert results(json.loads(settings.report.read_text()), settings.save) == whole
     assert len(list(settings.checkpoint.iterdir())) <= 2
     return report
+
+
+def without_sources(ended: dict[str, Any]) -> dict[str, Any]:
+    """What has to be the same where rows have other sizes, so that others are cached."""
+    epochs = [{**epoch, "sources": None} for epoch in ended["epochs"]]
+    return {**ended, "epochs": epochs, "sources": None}
+
+
+@pytest.mark.parametrize("versions", [(1, 2), (2, 1)])
+def test_it_goes_on_with_its_data_in_another_row_format(
+    root: Path, tmp_path: Path, whole: dict[str, Any], versions: tuple[int, int]
+) -> None:
+    paths = [tmp_path / f"format-{version}" for version in versions]
+    for path, version in zip(paths, versions, strict=True):
+        convert_source(str(root / "synthetic-1500"), path, settings=ConversionSettings(format=version))
+    settings = config(root, tmp_path, dataset=str(paths[0]))
+    stopped(settings, loop, "cross_entropy", 5)
+    report = train(resumed(settings, dataset=str(paths[1])))
+    assert settings.save and report["resumed"]
+    assert without_sources(results(report, settings.save)) == without_sources(whole)
 
 
 @pytest.mark.parametrize("batch", range(NUM_EPOCHS * NUM_BATCHES))

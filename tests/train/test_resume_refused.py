@@ -44,8 +44,8 @@ def changed(settings: Config, **changes: Any) -> Config:
         ({"normalize": "none"}, "--normalize is none, it was standard"),
         ({"precision": "bfloat16"}, "--precision is bfloat16, it was float32"),
         ({"max_batches": 2}, "--max-batches is 2, it was None"),
-        ({"dataset": "synthetic:1600"}, "synthetic-1600 has other files than .*synthetic-1500 had"),
-        ({"undirected": True}, "synthetic-1500-undirected has other files than"),
+        ({"dataset": "synthetic:1600"}, "synthetic-1600 holds other data than .*synthetic-1500 did"),
+        ({"undirected": True}, "synthetic-1500-undirected holds other data than"),
     ],
 )
 def test_checkpoint_of_another_run_is_refused_with_what_differs(
