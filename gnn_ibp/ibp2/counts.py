@@ -110,7 +110,8 @@ class TopCounts:
         top, count = [np.empty(0, top_type)], [np.empty(0, count_type)]
         step = max(1, BLOCK // max(1, num_rows))
         for first in range(0, num_positions if num_rows else 0, step):
-            columns = np.sort(tops[:, first : first + step].T.astype(top_type), axis=1)
+            columns = tops[:, first : first + step].T.astype(top_type, order="C")
+            columns.sort(axis=1)
             is_new = np.ones(columns.shape, np.bool_)
             np.not_equal(columns[:, 1:], columns[:, :-1], out=is_new[:, 1:])
             at = np.flatnonzero(is_new)
