@@ -33,7 +33,7 @@ class ConversionFolder:
     def __init__(self, out: Path, identity: Mapping[str, Any] | None, say: Say) -> None:
         self._out = out
         self._keep = identity is not None
-        out.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(out.parent)
         self._folder = _folder_of(out)
         self._lock = self._locked()
         self.data, self.work = self._folder / "data", self._folder / "work"
@@ -130,7 +130,7 @@ class ConversionFolder:
 
 def refuse_existing(out: Path) -> None:
     """FileExistsError where `out` exists; what a kill left beside it that came too late for it is removed."""
-    if out.exists():
+    if out.exists() or out.is_symlink():  # a link that leads nowhere, too
         remove_outlived(out)
         raise FileExistsError(f"{out} exists; choose another folder, or remove it if nothing in it is needed")
 
@@ -153,6 +153,14 @@ def remove_outlived(out: Path) -> None:
             shutil.rmtree(folder, ignore_errors=True)
         finally:
             os.close(lock)
+
+
+def _make_folder(path: Path) -> None:
+    """SettingsError where a file, or a link that leads nowhere, is in the way."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError) as error:
+        raise SettingsError(f"{error.filename} is no folder: choose another one to write into") from None
 
 
 def _lies_in(path: Path, folder: Path) -> bool:

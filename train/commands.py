@@ -10,6 +10,7 @@ from gnn_ibp.dataset_parts import ConversionSettings, parse_format
 from gnn_ibp.errors import SettingsError
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.ibp_codec import Threshold
+from gnn_ibp.train.config import MAX_THREADS
 from gnn_ibp.train.damages import damages
 from gnn_ibp.train.feature_lines import feature_lines, table
 
@@ -32,6 +33,8 @@ def convert(
 ) -> int:
     """Writes the data set of `source` (a name, npz:PATH, or a data set's folder) into the folder `out`."""
     if threads is not None:
+        if not 1 <= threads <= MAX_THREADS:
+            raise SettingsError(f"--threads is {threads}, it must be from 1 to {MAX_THREADS}")
         ops.set_num_threads(threads)
     settings = ConversionSettings(
         undirected=undirected,
@@ -42,7 +45,10 @@ def convert(
         align=align,
         format=parse_format(format),
     )
-    budget = None if memory_budget is None else parse_bytes(memory_budget)
+    try:
+        budget = None if memory_budget is None else parse_bytes(memory_budget)
+    except ValueError as error:
+        raise SettingsError(f"--memory-budget: {error}") from None
     path = convert_source(
         source,
         out,

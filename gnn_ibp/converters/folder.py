@@ -11,8 +11,9 @@ from torch import Tensor
 
 from gnn_ibp.column_stats import ColumnFacts
 from gnn_ibp.dataset import Dataset
-from gnn_ibp.dataset_meta import EDGE, NODE
+from gnn_ibp.dataset_meta import EDGE, NODE, file_info
 from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
+from gnn_ibp.errors import FormatError
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.fit_sample import fit_sample_ids
 from gnn_ibp.graph import Graph
@@ -59,7 +60,11 @@ def folder_settings(dataset: Dataset, settings: ConversionSettings) -> Conversio
 
 
 def folder_parts(dataset: Dataset, settings: ConversionSettings) -> DatasetParts:
-    """The parts of `dataset`. Its edges are sorted anew only for other settings of edges."""
+    """The parts of `dataset`. Its edges are sorted anew only for other settings of edges.
+
+    Raises FormatError where a file is damaged; those of features are checked while they are read.
+    """
+    _check_plain_files(dataset)
     graph = Graph.open(dataset.path, mmap=True)
     graph.check()
     resort = (settings.undirected, settings.dedup) != (dataset.undirected, dataset.dedup)
@@ -89,6 +94,17 @@ def folder_parts(dataset: Dataset, settings: ConversionSettings) -> DatasetParts
         directed=dataset.meta.directed,
         fingerprint=dataset.meta.fingerprint,
     )
+
+
+def _check_plain_files(dataset: Dataset) -> None:
+    features = {info.file for info in dataset.features.values()}
+    for name, expected in dataset.meta.files.items():
+        path = dataset.path / name
+        if name not in features and file_info(path, f"checksum of {name}") != expected:
+            raise FormatError(
+                f"{path} is damaged: its checksum is another than when it was written; the data set has to "
+                "be copied or made again"
+            )
 
 
 def _edge_index(graph: Graph) -> tuple[Any, Any]:

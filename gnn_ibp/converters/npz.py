@@ -41,7 +41,8 @@ def npz_parts(path: Path) -> DatasetParts:
     Members that have no meaning here are left out with a warning.
     """
     if not path.is_file():
-        raise FileNotFoundError(f"{path} does not exist; npz:PATH names an .npz file")
+        what = "is no file" if path.exists() else "does not exist"
+        raise FileNotFoundError(f"{path} {what}; npz:PATH names an .npz file")
     arrays = ZipArrays(path)
     for name in arrays.names:
         if name not in KNOWN:

@@ -77,10 +77,11 @@ def convert_source(
     unknown name, where `memory_budget` (bytes) does not suffice, or where source and `out` lie in each other.
     """
     out, asked = Path(out), settings or ConversionSettings()
-    if Path(source).is_dir():
+    is_folder = source != "" and Path(source).is_dir()
+    if is_folder:
         refuse_overlap(out, Path(source))
     refuse_existing(out)
-    if Path(source).is_dir():
+    if is_folder:
         dataset = _with_classes(Dataset.open(source), num_classes)
         settings = folder_settings(dataset, asked)
         if settings.format != asked.format:

@@ -1,5 +1,6 @@
 """What can be converted, by name: the built-in graph, public data sets, .npz files."""
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +17,9 @@ from gnn_ibp.converters.zip_arrays import ZipArrays
 from gnn_ibp.dataset_parts import DatasetParts
 from gnn_ibp.errors import SettingsError, unknown_name
 from gnn_ibp.progress import Say
+
+MAX_NODES = 1 << 40
+"""Of the built-in graph."""
 
 _OGB_PREFIXES = ("ogbl-", "ogbg-")
 
@@ -53,6 +57,8 @@ def find_source(name: str, num_classes: int | None = None) -> Source:
         raise SettingsError(f"the converter of OGB's {name} is not there yet; {_known()}")
     if key in CONVERTERS:
         raise SettingsError(f"data set {name!r}: {key} takes nothing behind a colon")
+    if os.sep in name:
+        raise SettingsError(f"there is no folder {name} with a data set; {_known()}, or such a folder")
     raise SettingsError(f"{unknown_name('data set', name, [*CONVERTERS])}; {_known()}")
 
 
@@ -72,10 +78,12 @@ def config_name(name: str) -> str:
 def _synthetic(key: str, rest: str) -> Source:
     if not rest:
         num_nodes = NUM_NODES
-    elif rest.replace("_", "").isdecimal() and int(rest) > 0:
+    elif rest.replace("_", "").isdecimal() and 0 < int(rest) <= MAX_NODES:
         num_nodes = int(rest)
     else:
-        raise SettingsError(f"data set synthetic:{rest}: the number of nodes is wanted behind the colon")
+        raise SettingsError(
+            f"data set synthetic:{rest}: the number of nodes is wanted behind the colon, at most {MAX_NODES}"
+        )
     folder = f"{key}-{num_nodes}" if rest else key
     identity = synthetic_source(num_nodes)
     return Source(key, folder, key, identity, lambda raw_root, scratch, say: synthetic(num_nodes))

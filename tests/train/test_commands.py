@@ -219,3 +219,52 @@ def test_verify_tells_an_index_that_points_nowhere(dataset: Dataset) -> None:
     flip(path, path.stat().st_size - 1)
     edit_meta(dataset.path, lambda fields: fields["files"][path.name].update(xxh3=file_info(path).xxh3))
     assert verify(dataset.path) == 1
+
+
+def test_damage_is_never_converted(
+    dataset: Dataset, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A bit that makes another edge, label or member of a split of one: nothing but the checksum tells."""
+    for name in ("indices.npy", "y.npy", "split_train.npy"):
+        path = dataset.path / name
+        content = path.read_bytes()
+        flip(path, 128)
+        assert main(["convert", str(dataset.path), str(tmp_path / "copy")]) == 1
+        assert f"{path} is damaged: its checksum is another" in capsys.readouterr().err
+        assert not (tmp_path / "copy").exists()
+        path.write_bytes(content)
+    assert main(["convert", str(dataset.path), str(tmp_path / "copy")]) == 0
+
+
+@pytest.mark.parametrize(
+    ("args", "status", "message"),
+    [
+        (["synthetic:9", "OUT", "--threads", "0"], 2, "--threads is 0, it must be from 1 to 1024"),
+        (["synthetic:9", "OUT", "--threads", "99999"], 2, "--threads is 99999, it must be from 1"),
+        (["synthetic:9", "OUT", "--memory-budget", "many"], 2, "--memory-budget: cannot read 'many'"),
+        (["synthetic:99999999999999999999", "OUT"], 2, "the number of nodes is wanted .* at most"),
+        (["npz:FOLDER", "OUT"], 1, "FOLDER is no file; npz:PATH names an .npz file"),
+        (["FOLDER/nothing", "OUT"], 2, "there is no folder FOLDER/nothing with a data set; names that"),
+        (["", "OUT"], 2, "unknown data set ''"),
+        (["synthetic:9", "FOLDER/file/out"], 2, "FOLDER/file is no folder: choose another one"),
+        (["synthetic:9", "FOLDER/link"], 1, "FOLDER/link exists"),
+        (["synthetic:9", "FOLDER/link/out"], 2, "FOLDER/link is no folder"),
+        (["npz:FOLDER/short.npz", "OUT"], 1, "'y' has 5 rows, the graph has 4 nodes"),
+    ],
+)
+def test_what_cannot_be_converted_is_told_with_its_cause(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], args: list[str], status: int, message: str
+) -> None:
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (folder / "file").touch()
+    (folder / "link").symlink_to(folder / "nothing")
+    edges, x = np.zeros((2, 1), np.int64), np.zeros((4, 2), np.float32)
+    np.savez(folder / "short.npz", x=x, y=np.arange(5), train_idx=np.arange(5), edge_index=edges)
+    before = sorted(folder.iterdir())
+    places = {"FOLDER": str(folder), "OUT": str(tmp_path / "out")}
+    for name, place in places.items():
+        args, message = [arg.replace(name, place) for arg in args], message.replace(name, place)
+    assert main(["convert", *args]) == status
+    assert re.search(message, capsys.readouterr().err)
+    assert sorted(folder.iterdir()) == before and not (tmp_path / "out").exists()
