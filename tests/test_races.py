@@ -20,6 +20,7 @@ READING = (
     *(
         "ibp_*.cpp",
         "ibp2_codec.cpp",
+        "ibp2_fields*.cpp",
         "ibp2_lanes.cpp",
         "ibp2_neon.cpp",
         "ibp2_params.cpp",
