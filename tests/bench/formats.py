@@ -1,6 +1,6 @@
 """Row formats in training: raw, version 1 and version 2 with a cache of the same bytes: one Markdown table.
 
-python tests/bench/formats.py [SOURCE …] [--share 0.25] [--epochs 3] [--json FILE]
+python tests/bench/formats.py [SOURCE …] [--share 0.25] [--epochs 3] [--max-batches N] [--json FILE]
 
 Each source, by default the built-in graph, is converted to both versions and trained with the settings of its
 config: without a cache, then with one of `share` of the raw features' bytes. Fails where a loss or an
@@ -67,11 +67,13 @@ def main() -> int:
     parser.add_argument("sources", nargs="*", default=["synthetic"], help="as of --dataset of the training")
     parser.add_argument("--share", type=float, default=0.25, help="of the raw features' bytes, the cache's")
     parser.add_argument("--epochs", type=int, default=3)
+    parser.add_argument("--max-batches", type=int, help="of an epoch")
     parser.add_argument("--json", type=Path, help="write every number to this file")
     args = parser.parse_args()
+    flags = [f"--epochs={args.epochs}"] + [f"--max-batches={args.max_batches}"] * bool(args.max_batches)
     trained = []
     for source in args.sources:
-        trained.append(measure(source, args.share, ["--epochs", str(args.epochs)]))
+        trained.append(measure(source, args.share, flags))
         print(f"{source}: done", file=sys.stderr)
     print(table(trained))
     if args.json:
