@@ -14,7 +14,7 @@ from gnn_ibp.fit_sample import fit_sample_bytes
 ROWS_BYTES = 64 << 20
 """For blocks of rows and labels on their way, and what they are encoded into."""
 
-FIT_FACTOR = 3
+FIT_FACTOR = 4
 """The fit takes so many times the bytes of its sample."""
 
 

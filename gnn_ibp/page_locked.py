@@ -4,6 +4,7 @@ import contextlib
 import mmap
 import os
 import resource
+import sys
 import weakref
 from typing import Any
 
@@ -15,6 +16,9 @@ PAGE_BYTES = mmap.PAGESIZE
 
 # cudaHostRegister's flags; CuPy has no names for them
 _REGISTER_PORTABLE, _REGISTER_MAPPED = 0x01, 0x02
+
+# Linux's MADV_WIPEONFORK; Python has no name for it
+_WIPE_ON_FORK = 18
 
 
 class PinError(RuntimeError):
@@ -35,7 +39,7 @@ class PageLockedMemory:
     def allocate(self, num_bytes: int) -> Tensor:
         """uint8 (num_bytes,) host memory on a page boundary; unlocked when the last tensor over it is gone.
 
-        The memory is not handed on to forked processes, which would copy it at the fork.
+        A forked process finds zeros there: what is locked is neither copied nor shared at a fork.
         Raises PinError where it cannot be locked, MemoryError where there is none.
         """
         if num_bytes == 0:
@@ -63,7 +67,7 @@ class PageLockedMemory:
 
     def _unlock(self, start: int, end: int, owner: int, pages: mmap.mmap) -> None:
         """`pages` come along so that they are unmapped after this, though their last user is gone."""
-        if os.getpid() != owner:  # a forked child has neither the memory nor CUDA
+        if os.getpid() != owner:  # a forked child has neither what is in the memory nor CUDA
             return
         self._device_starts.pop((start, end), None)
         with contextlib.suppress(RuntimeError):
@@ -71,14 +75,18 @@ class PageLockedMemory:
 
 
 def _map(num_bytes: int) -> mmap.mmap:
-    """Fresh pages of this process alone, on huge ones where the system has them."""
+    """Fresh pages, on huge ones where the system has them; zeros in a forked process.
+
+    A child keeps the addresses, as with MADV_DONTFORK it would not: something else of its own may lie at them
+    by the time it unmaps them.
+    """
     try:
         pages = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
     except OSError as error:
         raise MemoryError(f"{num_bytes:,} bytes of host memory cannot be had: {error}") from error
-    for advice in ("MADV_HUGEPAGE", "MADV_DONTFORK"):
-        with contextlib.suppress(AttributeError, OSError):  # advice that this system does not know
-            pages.madvise(getattr(mmap, advice))
+    for advice in (mmap.MADV_HUGEPAGE, _WIPE_ON_FORK) if sys.platform == "linux" else ():
+        with contextlib.suppress(OSError):  # advice that this system does not know
+            pages.madvise(advice)
     return pages
 
 

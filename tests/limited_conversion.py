@@ -16,7 +16,7 @@ from gnn_ibp.dataset_writer import write_dataset
 from gnn_ibp.row_stream import block_rows, sample_by_pass
 from gnn_ibp.row_type import RowType
 
-NUM_NODES, NUM_EDGES = 200_000, 8_000_000
+NUM_NODES, NUM_EDGES = 200_000, 9_000_000
 THREADS_BYTES = 48 << 20
 """Stacks of threads count in the limit, touched or not."""
 
