@@ -13,7 +13,7 @@ $(VENV)/.installed: $(SOURCES)
 	@command -v g++ >/dev/null || { echo "g++ is missing: install a C++20 compiler (Debian, Ubuntu: apt install g++)"; exit 1; }
 	@test -x $(BIN)/python || python3 -m venv $(VENV) || { echo "python3 -m venv failed: install Python 3.11 or later with venv (Debian, Ubuntu: apt install python3-venv python3-dev)"; exit 1; }
 	@echo "setting up $(VENV): downloads torch and others, compiles the kernels; this takes some minutes"
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	$(BIN)/python -m pip install --disable-pip-version-check -c constraints.txt -e '.[dev]'
 	@touch $@
 
 train: setup

@@ -88,5 +88,6 @@ def _checked_split(name: str, ids: NDArray[Any] | range, num_nodes: int) -> Spli
     ids = ids.astype(np.int64)
     if len(np.unique(ids)) < len(ids):
         twice = np.sort(ids)[:-1][np.diff(np.sort(ids)) == 0][0]
-        raise ValueError(f"split {name!r} names node {twice} more than once")
+        hint = "; a mask has to be one of bools" if len(ids) == num_nodes else ""
+        raise ValueError(f"split {name!r} names node {twice} more than once{hint}")
     return ids

@@ -50,7 +50,8 @@ def test_bad_labels_are_told_with_count_and_node(
     [
         ([0, 40], IndexError, "split 'train' names node 40 at position 1, nodes are 0 to 39"),
         ([3, -1], IndexError, "names node -1 at position 1"),
-        ([3, 5, 3], ValueError, "names node 3 more than once"),
+        ([3, 5, 3], ValueError, "names node 3 more than once$"),
+        ([0, 1] * (NUM_NODES // 2), ValueError, "names node 0 more than once; a mask has to be one of bools"),
         ([0.0, 1.0], TypeError, "has dtype float64"),
         (np.ones((40, 10), bool), ValueError, r"has shape \(40, 10\)"),
         (np.ones(39, bool), ValueError, "is a mask of 39 nodes, there are 40"),

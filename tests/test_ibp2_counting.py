@@ -30,7 +30,7 @@ def chunks_of(rng: np.random.Generator, chunk_bits: int, shape: tuple[int, int],
     return (noise(rng, shape, bits) << shift).astype(f"uint{chunk_bits}")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(seed=st.integers(0, 2**32), chunk_bits=CHUNK_BITS)
 def test_tops_are_counted_as_by_numpy(seed: int, chunk_bits: int) -> None:
     rng = np.random.default_rng(seed)

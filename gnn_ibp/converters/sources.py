@@ -57,6 +57,8 @@ def find_source(name: str, num_classes: int | None = None) -> Source:
         raise SettingsError(f"the converter of OGB's {name} is not there yet; {_known()}")
     if key in CONVERTERS:
         raise SettingsError(f"data set {name!r}: {key} takes nothing behind a colon")
+    if name.endswith(".npz") and Path(name).is_file():
+        raise SettingsError(f"{name} is a file: npz:{name} names it as a data set")
     if os.sep in name:
         raise SettingsError(f"there is no folder {name} with a data set; {_known()}, or such a folder")
     raise SettingsError(f"{unknown_name('data set', name, [*CONVERTERS])}; {_known()}")

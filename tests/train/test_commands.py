@@ -243,6 +243,7 @@ def test_damage_is_never_converted(
         (["synthetic:9", "OUT", "--threads", "99999"], 2, "--threads is 99999, it must be from 1"),
         (["synthetic:9", "OUT", "--memory-budget", "many"], 2, "--memory-budget: cannot read 'many'"),
         (["synthetic:99999999999999999999", "OUT"], 2, "the number of nodes is wanted .* at most"),
+        (["FOLDER/short.npz", "OUT"], 2, "FOLDER/short.npz is a file: npz:FOLDER/short.npz names it"),
         (["npz:FOLDER", "OUT"], 1, "FOLDER is no file; npz:PATH names an .npz file"),
         (["FOLDER/nothing", "OUT"], 2, "there is no folder FOLDER/nothing with a data set; names that"),
         (["", "OUT"], 2, "unknown data set ''"),
