@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import xxhash
@@ -159,6 +159,17 @@ class Meta:
         sums = sorted((name, file.xxh3) for name, file in self.files.items())
         return xxhash.xxh3_64_hexdigest(repr(sums).encode())
 
+    @property
+    def asked_format(self) -> int | Literal["auto"]:
+        """The row format that the conversion was asked for: a version, or "auto", also where nobody said."""
+        asked: int | Literal["auto"] = self.settings.get("format") or "auto"
+        return asked
+
+    @property
+    def feature_files(self) -> set[str]:
+        """Names of the files with rows of features."""
+        return {info.file for info in self.features.values()}
+
     def raw_twins(self, folder: Path) -> list[Path]:
         """The files with raw rows that were made beside the encoded ones in the data set's folder."""
         return [twin for name in self.features if (twin := folder / f"{name}.raw.ibp").exists()]
@@ -169,8 +180,8 @@ class Meta:
         infos = self.features.values()
         if any(info.content is None for info in infos):
             return None
-        stored = {info.file for info in infos}
-        sums = sorted((name, file.xxh3) for name, file in self.files.items() if name not in stored)
+        plain = self.files.keys() - self.feature_files
+        sums = sorted((name, self.files[name].xxh3) for name in plain)
         features = sorted(
             (name, info.kind, info.dtype, info.row_shape, info.num_rows, info.content, *info.column_sums)
             for name, info in self.features.items()

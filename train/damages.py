@@ -20,7 +20,7 @@ def damages(path: Path) -> Iterator[str]:
 
 def _folder_damages(path: Path) -> Iterator[str]:
     meta = Meta.read(path)
-    features = {info.file for info in meta.features.values()}
+    features = meta.feature_files
     whole = True
     for name, expected in meta.files.items():
         file = path / name

@@ -55,7 +55,7 @@ def folder_settings(dataset: Dataset, settings: ConversionSettings) -> Conversio
         settings,
         undirected=settings.undirected or dataset.undirected,
         dedup=settings.dedup or dataset.dedup,
-        format=(dataset.meta.settings.get("format") or "auto") if keeps_format else settings.format,
+        format=dataset.meta.asked_format if keeps_format else settings.format,
     )
 
 
@@ -97,7 +97,7 @@ def folder_parts(dataset: Dataset, settings: ConversionSettings) -> DatasetParts
 
 
 def _check_plain_files(dataset: Dataset) -> None:
-    features = {info.file for info in dataset.features.values()}
+    features = dataset.meta.feature_files
     for name, expected in dataset.meta.files.items():
         path = dataset.path / name
         if name not in features and file_info(path, f"checksum of {name}") != expected:

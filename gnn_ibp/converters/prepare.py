@@ -160,7 +160,7 @@ def _checked(path: Path, settings: ConversionSettings, source: Source | None) ->
 
 def _check_format(dataset: Dataset, settings: ConversionSettings) -> None:
     """SettingsError where another row format is asked for than the features have, whatever chose it."""
-    made_with = dataset.meta.settings.get("format") or "auto"
+    made_with = dataset.meta.asked_format
     if settings.format == "auto" != made_with:
         raise SettingsError(
             f"{dataset.path} was made with format = {made_with}, format = auto is asked for; "
