@@ -22,10 +22,9 @@ def parse_format(flag: str | int | None) -> Format:
     """What --format names. SettingsError for what is none."""
     if flag is None or flag == "auto":
         return None if flag is None else "auto"
-    try:
-        return int(flag)
-    except ValueError as error:
-        raise SettingsError(f"--format is {flag!r}, wanted auto, 1 or 2") from error
+    if str(flag) not in ("1", "2"):
+        raise SettingsError(f"--format is {flag}, it must be auto, 1 or 2")
+    return int(flag)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,10 @@ KEPT = "what is done is kept, the same command goes on from there"
 def unknown_name(kind: str, name: str, known: Iterable[str]) -> str:
     """The message for a `name` that is not among `known`, with the nearest known one where there is one."""
     names = sorted(known)
-    near = get_close_matches(name, names, n=1)
-    hint = f", did you mean {near[0]!r}?" if near else ";"
-    return f"unknown {kind} {name!r}{hint} known: {', '.join(names)}"
+    return f"unknown {kind} {name!r}{nearest(name, names)} known: {', '.join(names)}"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Behind an unknown `name` in a message: a question where one of `known` is near, or a semicolon."""
+    near = get_close_matches(name, sorted(known), n=1)
+    return f", did you mean {near[0]!r}?" if near else ";"

@@ -55,7 +55,7 @@ class ConvertFlags:
     """Folder in which raw files lie, or are downloaded into; None means the folder raw beside OUT."""
     num_classes: Annotated[int | None, tyro.conf.arg(metavar="N")] = None
     """Which labels of IGB: 19 or 2983; None means 19."""
-    format: Annotated[Literal["auto", "1", "2"] | None, tyro.conf.arg(metavar="auto|1|2")] = None
+    format: Annotated[str | None, tyro.conf.arg(metavar="auto|1|2")] = None
     """Version of the row format; auto takes the one that saves more, for each feature. None means auto; for a
     folder, what it was converted with."""
     chunk_bits: Annotated[Literal[8, 16, 32, 64] | None, tyro.conf.arg(metavar="8|16|32|64")] = None

@@ -17,6 +17,7 @@ import tyro
 import gnn_ibp
 from gnn_ibp.budget import free_memory, parse_bytes
 from gnn_ibp.converters.sources import config_name
+from gnn_ibp.dataset_parts import ConversionSettings, parse_format
 from gnn_ibp.errors import SettingsError
 from gnn_ibp.train.flags import check_flags, parse
 from gnn_ibp.train.precision import Precision
@@ -107,7 +108,7 @@ class Config:
     """Add the reverse of every edge when the data set is made."""
     dedup: bool = False
     """Remove repeated edges when the data set is made."""
-    format: Annotated[Literal["auto", "1", "2"] | None, tyro.conf.arg(metavar="auto|1|2")] = None
+    format: Annotated[str | None, tyro.conf.arg(metavar="auto|1|2")] = None
     """Version of the row format when the data set is made; auto takes the one that saves more. None means
     auto; for a data set that is there, what it was made with."""
     eval_every: int = 1
@@ -144,6 +145,7 @@ class Config:
         good_fanout = len(self.fanout) > 0 and all(n == -1 or 1 <= n < 2**63 for n in self.fanout)
         _require(good_fanout, "fanout", self.fanout, "numbers from 1 up, or -1 for all neighbors")
         _require(bool(DEVICE.fullmatch(self.device)), "device", self.device, "auto, cpu, cuda, or cuda:N")
+        parse_format(self.format)
         for name in ("cache_bytes", "host_bytes", "memory_budget"):
             try:
                 parse_bytes(getattr(self, name))
@@ -166,6 +168,12 @@ class Config:
                     f"{_flag(name)} {path} cannot be written: it must be a file in a folder that is there "
                     "and may be written to"
                 )
+
+    def conversion(self) -> ConversionSettings:
+        """How the data set is to be written where it is missing."""
+        return ConversionSettings(
+            undirected=self.undirected, dedup=self.dedup, format=parse_format(self.format)
+        )
 
     def budget_bytes(self) -> int:
         """The memory budget in bytes."""

@@ -1,5 +1,6 @@
 """What the machine gives a run: a device, threads, and the versions of what computes."""
 
+import os
 import platform
 from pathlib import Path
 
@@ -50,11 +51,12 @@ def warn_without_bfloat16() -> None:
 def fix_threads(loader_threads: int | None) -> dict[str, int]:
     """Sets the threads of this process for good; returns their numbers as they are stored with a run.
 
-    torch's own number changes the order of its sums, ours does not.
+    torch's own number, which OMP_NUM_THREADS sets, changes the order of its sums; ours does not.
     """
     threads = loader_threads or processors()
     ops.set_num_threads(threads)
-    torch.set_num_threads(processors())
+    if "OMP_NUM_THREADS" not in os.environ:
+        torch.set_num_threads(processors())
     return {"threads": threads, "torch_threads": torch.get_num_threads()}
 
 

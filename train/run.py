@@ -20,11 +20,11 @@ try:
     from gnn_ibp.converters.prepare import prepare
     from gnn_ibp.cuda import Cuda
     from gnn_ibp.dataset import Dataset
-    from gnn_ibp.dataset_parts import ConversionSettings, parse_format
     from gnn_ibp.errors import SettingsError
     from gnn_ibp.feature_store import FeatureStore
     from gnn_ibp.graph import Graph
     from gnn_ibp.loader import Loader, batches_held, default_prefetch
+    from gnn_ibp.rows import AnyIds
     from gnn_ibp.samplers import NeighborSampler
     from gnn_ibp.train import machine
     from gnn_ibp.train.checkpoint_folder import CheckpointFolder
@@ -109,20 +109,7 @@ def _train(
         machine.warn_without_bfloat16()
     torch.manual_seed(config.seed)
     budget = config.budget_bytes()
-    settings = ConversionSettings(
-        undirected=config.undirected, dedup=config.dedup, format=parse_format(config.format)
-    )
-    ds = prepare(
-        config.dataset,
-        config.root,
-        raw_root=config.raw_root,
-        num_classes=config.num_classes,
-        settings=settings,
-        memory_budget=budget,
-        say=print,
-    )
-    if config.raw:
-        ds.raw_twin()
+    ds = _dataset(config, budget)
     nodes = labelled_nodes(ds)
     normalize = _normalize(config, ds)
     run["settings"]["normalize"] = normalize.kind
@@ -136,22 +123,9 @@ def _train(
     _tell_plan(planner.plan, run)
     graph = ds.mapped_graph() if planner.plan.mapped else ds.graph
     sampler = NeighborSampler(graph, list(config.fanout), seed=config.seed)
-    watched = WatchedSampler(sampler)
-    hot_set = hot_rows(config, graph, watched, nodes["train"], planner.plan.hot_rows)
-    if planner.plan_again(watched.shape):
-        print("some minibatches are larger than those that were measured; planned anew:")
-        _tell_plan(planner.plan, run)
-    plan = planner.plan
-    store = FeatureStore(
-        ds,
-        device=cuda or "cpu",
-        cache_bytes=device_cache if cuda else plan.cache,
-        host_bytes=plan.cache if cuda else 0,
-        hot_set=None if hot_set is None else hot_set[: plan.hot_rows],
-        raw=config.raw,
-    )
+    hot_set = _hot_set(config, planner, graph, sampler, nodes["train"], run)
+    store = _filled_store(config, planner.plan, ds, hot_set, cuda, device_cache)
     del hot_set
-    store.forget_hot_set()
     model = model.to(store.device)
     run["data"], run["caches"] = data_facts(ds, nodes), cache_facts(store)
     print(report.data_text(run["data"], run["caches"]), flush=True)
@@ -174,6 +148,60 @@ def _train(
         buffers.clear()
         _test(model, store, graph, nodes["test"], loaders["test"], budget, run)
     run["sources"] = training.sources(store)
+
+
+def _dataset(config: Config, budget: int) -> Dataset:
+    """The data set, made where it is missing, with its raw twin where the run reads that."""
+    ds = prepare(
+        config.dataset,
+        config.root,
+        raw_root=config.raw_root,
+        num_classes=config.num_classes,
+        settings=config.conversion(),
+        memory_budget=budget,
+        say=print,
+    )
+    if config.raw:
+        ds.raw_twin()
+    return ds
+
+
+def _hot_set(
+    config: Config,
+    planner: Planner,
+    graph: Graph,
+    sampler: NeighborSampler,
+    train: Tensor,
+    run: dict[str, Any],
+) -> AnyIds | None:
+    """The rows for the cache, hottest first. Plans anew where larger minibatches were drawn meanwhile."""
+    watched = WatchedSampler(sampler)
+    hot_set = hot_rows(config, graph, watched, train, planner.plan.hot_rows)
+    if planner.plan_again(watched.shape):
+        print("some minibatches are larger than those that were measured; planned anew:")
+        _tell_plan(planner.plan, run)
+    return None if hot_set is None else hot_set[: planner.plan.hot_rows]
+
+
+def _filled_store(
+    config: Config,
+    plan: MemoryPlan,
+    ds: Dataset,
+    hot_set: AnyIds | None,
+    cuda: Cuda | None,
+    device_cache: int,
+) -> FeatureStore:
+    """The feature store, its cache filled with the hot rows."""
+    store = FeatureStore(
+        ds,
+        device=cuda or "cpu",
+        cache_bytes=device_cache if cuda else plan.cache,
+        host_bytes=plan.cache if cuda else 0,
+        hot_set=hot_set,
+        raw=config.raw,
+    )
+    store.forget_hot_set()
+    return store
 
 
 def _model(config: Config, ds: Dataset, normalize: Normalize) -> GraphSAGE:

@@ -50,7 +50,10 @@ def npz_parts(path: Path) -> DatasetParts:
                 f"{path}: left out, {unknown_name('member', name, KNOWN)}", UserWarning, stacklevel=2
             )
     features: dict[str, RowStream] = {}
-    if any(name in arrays for name in SPARSE):
+    sparse = [name for name in SPARSE if name in arrays]
+    if sparse and "x" in arrays:
+        raise FormatError(f"{path} holds features twice, as x and as {', '.join(sparse)}: leave one out")
+    if sparse:
         features["x"] = _sparse_rows(arrays)
     elif "x" in arrays:
         features["x"] = ZipRows(arrays, "x")

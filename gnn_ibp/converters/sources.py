@@ -15,7 +15,7 @@ from gnn_ibp.converters.pyg_datasets import ALIASES, PYG_DATASETS, pyg_dataset_p
 from gnn_ibp.converters.synthetic import NUM_NODES, synthetic, synthetic_source
 from gnn_ibp.converters.zip_arrays import ZipArrays
 from gnn_ibp.dataset_parts import DatasetParts
-from gnn_ibp.errors import SettingsError, unknown_name
+from gnn_ibp.errors import SettingsError, nearest
 from gnn_ibp.progress import Say
 
 MAX_NODES = 1 << 40
@@ -61,7 +61,7 @@ def find_source(name: str, num_classes: int | None = None) -> Source:
         raise SettingsError(f"{name} is a file: npz:{name} names it as a data set")
     if os.sep in name:
         raise SettingsError(f"there is no folder {name} with a data set; {_known()}, or such a folder")
-    raise SettingsError(f"{unknown_name('data set', name, [*CONVERTERS])}; {_known()}")
+    raise SettingsError(f"unknown data set {name!r}{nearest(name, CONVERTERS)} {_known()}")
 
 
 def config_name(name: str) -> str:

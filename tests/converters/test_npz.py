@@ -186,6 +186,12 @@ def test_a_sparse_matrix_that_contradicts_itself_is_refused(
         convert(tmp_path)
 
 
+def test_features_that_are_there_twice_are_refused(tmp_path: Path) -> None:
+    np.savez(tmp_path / "graph.npz", **GRAPH, x=DENSE, **csr(DENSE))
+    with pytest.raises(FormatError, match="features twice, as x and as x_indptr, x_indices, x_data, x_shape"):
+        convert(tmp_path)
+
+
 def test_a_missing_part_of_a_sparse_matrix_is_named(tmp_path: Path) -> None:
     np.savez(tmp_path / "graph.npz", **GRAPH, x_data=csr(DENSE)["x_data"], x_indptr=csr(DENSE)["x_indptr"])
     with pytest.raises(FormatError, match="x_indices, x_shape is missing"):

@@ -85,6 +85,7 @@ def test_devices_are_named_as_torch_names_them(device: str) -> None:
         (["--device", "cuda:x"], "--device is cuda:x, it must be auto, cpu, cuda, or cuda:N"),
         (["--hot-set", "degre"], "--hot-set is degre, it must be presample, degree, none"),
         (["--normalize", "rows"], "invalid choice 'rows'"),
+        (["--format", "3"], "--format is 3, it must be auto, 1 or 2"),
     ],
 )
 def test_error_names_the_setting_and_the_remedy(args: list[str], message: str) -> None:

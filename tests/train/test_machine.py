@@ -1,10 +1,14 @@
 """What the machine gives a run: the device that was asked for, or the CPU where auto finds no GPU."""
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
 from gnn_ibp.cuda import Cuda
+from gnn_ibp.stages import processors
 from gnn_ibp.train import machine
 
 
@@ -50,3 +54,16 @@ def test_cpu_has_a_name(tmp_path: Path) -> None:
     assert machine.processor_name(cpuinfo) == "Tiny 1 @ 2 GHz"
     assert machine.processor_name(tmp_path / "none")
     assert machine.device_facts(None)["device"] == "cpu"
+
+
+@pytest.mark.parametrize(("asked", "wanted"), [(None, processors()), ("1", 1)])
+def test_torch_has_a_thread_per_processor_or_as_many_as_the_environment_says(
+    asked: str | None, wanted: int
+) -> None:
+    told = (
+        "import torch; from gnn_ibp.train import machine; print(machine.fix_threads(None)['torch_threads'])"
+    )
+    given = {name: value for name, value in os.environ.items() if name != "OMP_NUM_THREADS"}
+    environment = given | ({"OMP_NUM_THREADS": asked} if asked else {})
+    ran = subprocess.run([sys.executable, "-c", told], env=environment, capture_output=True, text=True)
+    assert (ran.stdout.strip(), ran.stderr) == (str(wanted), "")
