@@ -1,6 +1,5 @@
 """Folders of raw files as others keep them: found below a root, or downloaded into it."""
 
-import contextlib
 import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -60,6 +59,7 @@ class RawFolder:
         archive, what it holds, and the data set; OSError and FormatError where something goes wrong.
         """
         path = self._archive(root)
+        scratch.mkdir(parents=True, exist_ok=True)
         if not path.exists():
             try:
                 remote = ask(self.url)
@@ -73,8 +73,6 @@ class RawFolder:
         self._check_disk(root, archive.extracted_bytes(path, self.top), scratch)
         out = root / self.folder
         archive.extract(path, self.top, out)
-        with contextlib.suppress(OSError):
-            path.unlink(missing_ok=True)
         return out
 
     def _archive(self, root: Path) -> Path:

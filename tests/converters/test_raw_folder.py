@@ -83,6 +83,14 @@ def test_an_archive_that_is_there_is_not_downloaded_again(
     (tmp_path / "raw" / "arxiv.zip").write_bytes(archive)
     prepare(NAME, tmp_path)
     assert not served.requests
+    assert (tmp_path / "raw" / "arxiv.zip").read_bytes() == archive  # whoever put it there may need it
+
+
+def test_folders_that_are_not_there_yet_are_no_hindrance(tmp_path: Path, served: Served) -> None:
+    for name in ("raw", "more raw"):
+        (tmp_path / name).mkdir()
+    prepare(NAME, tmp_path / "new" / "root", raw_root=tmp_path / "raw")
+    convert_source(NAME, tmp_path / "newer" / "out" / "arxiv", raw_root=tmp_path / "more raw")
 
 
 @pytest.mark.parametrize("keep", [0.5, 0.99])
