@@ -95,11 +95,14 @@ class NewFile:
 
     It is written under a temporary name in the same folder. `commit` brings it to the disk and renames it,
     replacing what stood there; leaving the block without `commit` (an error, Ctrl-C) removes it. What killed
-    processes left of such a file is removed first. Errors of the disk name the file.
+    processes left of such a file is removed first. Errors of the disk name the file. OSError where something
+    stands there that is no file, such as a folder, a pipe or a device.
     """
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self.path = Path(path)
+        if self.path.exists() and not self.path.is_file():
+            raise OSError(errno.EINVAL, "not a regular file", str(self.path))
         remove_leftovers(self.path, PARTIAL)
         self._partial, self._file = self._new_partial()
 
