@@ -161,9 +161,14 @@ class Config:
 
     def check_outputs(self) -> None:
         """Raises SettingsError where a file could not be written at the end of the run."""
+        if self.save and self.report and self.save.resolve() == self.report.resolve():
+            raise SettingsError(f"--save and --report both name {self.save}: name two files")
         for name in ("save", "report"):
             path: Path | None = getattr(self, name)
-            if path and (path.is_dir() or not os.access(path.absolute().parent, os.W_OK)):
+            if path is None:
+                continue
+            is_other = path.exists() and not path.is_file()
+            if is_other or not os.access(path.absolute().parent, os.W_OK):
                 raise SettingsError(
                     f"{_flag(name)} {path} cannot be written: it must be a file in a folder that is there "
                     "and may be written to"

@@ -52,7 +52,8 @@ except ModuleNotFoundError as missing:
 def train(config: Config, cuda: Cuda | None = None) -> dict[str, Any]:
     """Makes the data set where it is missing, trains, tests, and returns the report.
 
-    What is known by then is written to `config.report` also when the run fails or is interrupted.
+    Once the training began, what is known is written to `config.report` also when the run fails or is
+    interrupted; before that a report which is there stays.
     cuda: the device to train on; None opens the one that `config.device` names.
     """
     config.check_outputs()
@@ -79,7 +80,7 @@ def train(config: Config, cuda: Cuda | None = None) -> dict[str, Any]:
                 if "sources" in run:  # it came to its end
                     print(report.run_text(run), flush=True)
             finally:
-                if config.report:
+                if config.report and "data" in run:
                     report.write_json(config.report, run)
     return run
 
@@ -93,7 +94,8 @@ def _note_what_is_kept(
         interrupt.add_note(f"--resume goes on from {places[0]}, in {folder.path}")
     if epochs and config.report:
         interrupt.add_note(f"what was done until the end of epoch {len(epochs)} is told in {config.report}")
-    if config.save and any(epoch["best"] for epoch in epochs):
+    first = run["resumed"][-1]["epoch"] if run.get("resumed") else 1  # of this process, which wrote no other
+    if config.save and any(epoch["best"] and epoch["epoch"] >= first for epoch in epochs):
         interrupt.add_note(f"the best weights until then are in {config.save}")
 
 

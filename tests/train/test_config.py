@@ -1,5 +1,6 @@
 """Settings: where they come from, which one wins, and what is refused."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -129,3 +130,17 @@ def test_output_that_cannot_be_written_is_told_at_the_start(tmp_path: Path, name
     with pytest.raises(SettingsError, match=f"--{name} .* cannot be written"):
         config_from_args([f"--{name}", str(tmp_path / "none" / "file")]).check_outputs()
     config_from_args([f"--{name}", str(tmp_path / "file")]).check_outputs()
+
+
+@pytest.mark.parametrize("name", ["save", "report"])
+def test_output_that_would_replace_a_device_or_a_pipe_is_refused(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(SettingsError, match=f"--{name} .* cannot be written: it must be a file"):
+        config_from_args([f"--{name}", str(tmp_path / "pipe")]).check_outputs()
+
+
+def test_weights_and_report_are_two_files(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    args = ["--save", str(tmp_path / "out"), "--report", str(tmp_path / "folder" / ".." / "out")]
+    with pytest.raises(SettingsError, match=r"--save and --report both name .*out: name two files"):
+        config_from_args(args).check_outputs()

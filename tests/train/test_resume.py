@@ -104,6 +104,22 @@ def test_it_goes_on_with_its_data_in_another_row_format(
     assert without_sources(results(report, settings.save)) == without_sources(whole)
 
 
+def test_interrupted_it_names_no_file_of_weights_that_only_an_earlier_process_had(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    settings = config(root, tmp_path)
+    stopped(settings, loop, "cross_entropy", NUM_BATCHES + 1)
+    monkeypatch.setattr(loop, "cross_entropy", interrupted)
+    with pytest.raises(KeyboardInterrupt) as interrupt:
+        train(resumed(settings, save=tmp_path / "elsewhere.pt"))
+    assert not (tmp_path / "elsewhere.pt").exists()
+    assert [note for note in interrupt.value.__notes__ if "epoch 1 is told in" in note]
+    assert not [note for note in interrupt.value.__notes__ if "elsewhere.pt" in note]
+
+
 @pytest.mark.parametrize("batch", range(NUM_EPOCHS * NUM_BATCHES))
 def test_stopped_in_a_step_it_goes_on_at_that_minibatch(
     root: Path, tmp_path: Path, whole: dict[str, Any], batch: int

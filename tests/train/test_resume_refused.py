@@ -31,6 +31,15 @@ def done(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Config:
     return settings
 
 
+def test_a_refused_run_leaves_the_report_of_the_one_before(done: Config) -> None:
+    assert done.report
+    before = done.report.read_bytes()
+    for changes in ({"lr": 0.02}, {"memory_budget": "1MiB"}, {"resume": False}):
+        with pytest.raises(SettingsError):
+            train(changed(done, **changes))
+    assert done.report.read_bytes() == before
+
+
 def changed(settings: Config, **changes: Any) -> Config:
     return Config(**{**vars(settings), "resume": True, **changes})
 
