@@ -102,7 +102,7 @@ class Dataset:
         streams = {key: as_stream(rows, key) for key, rows in given.items()}
         labels = None if y is None else _as_numpy(y)
         counts = [rows.num_rows for rows in streams.values() if rows.num_rows is not None]
-        counts += [] if labels is None else [len(labels)]
+        counts += [] if labels is None else [*labels.shape[:1]]
         counts += [len(array) for array in (arrays or {}).values()]
         if num_nodes is None and not streams and not counts and edge_index is not None:
             raise ValueError("num_nodes is needed: there are neither features nor labels that tell it")

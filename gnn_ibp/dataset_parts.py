@@ -7,7 +7,7 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 
 from gnn_ibp.column_stats import ColumnFacts
-from gnn_ibp.edge_stream import EdgeStream
+from gnn_ibp.edge_stream import EdgeStream, both_ends
 from gnn_ibp.errors import SettingsError
 from gnn_ibp.format import IN_PLACE, LAYOUTS, check_align
 from gnn_ibp.graph import Graph
@@ -135,4 +135,4 @@ class DatasetParts:
             return self.graph.num_edges
         if isinstance(self.edge_index, EdgeStream):
             return self.edge_index.num_edges
-        return 0 if self.edge_index is None else len(self.edge_index[0])
+        return 0 if self.edge_index is None else len(both_ends(self.edge_index)[0])

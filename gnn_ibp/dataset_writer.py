@@ -137,7 +137,7 @@ class _Conversion:
             num_nodes = self._write_feature(NODE, name, rows, None)
         for name, rows in parts.features.items():
             _check_count(name, rows.num_rows, NODE, num_nodes)
-        if parts.labels is not None:
+        if parts.labels is not None and parts.labels.ndim:
             _check_count("y", len(parts.labels), NODE, num_nodes)
         splits = checked_splits(parts.splits, num_nodes)
         num_classes = self._write_labels(num_nodes, splits)

@@ -62,16 +62,21 @@ def as_edge_stream(edge_index: Any) -> EdgeStream:
     """
     if isinstance(edge_index, EdgeStream):
         return edge_index
-    if hasattr(edge_index, "shape") and (len(edge_index.shape) != 2 or edge_index.shape[0] != 2):
-        raise ValueError(f"edge_index has shape {tuple(edge_index.shape)}, wanted is (2, num_edges)")
-    if len(edge_index) != 2:
-        raise ValueError(f"edge_index has {len(edge_index)} parts, wanted are sources and destinations")
-    src, dst = (_ends(ends) for ends in edge_index)
+    src, dst = (_ends(ends) for ends in both_ends(edge_index))
     if len(src) != len(dst):
         raise ValueError(f"edge_index has {len(src)} sources and {len(dst)} destinations")
     if src.dtype != dst.dtype:
         src, dst = src.astype(np.int64), dst.astype(np.int64)
     return ArrayEdges(src, dst)
+
+
+def both_ends(edge_index: Any) -> tuple[Any, Any]:
+    """Sources and destinations of what is no stream, as they are. ValueError for other shapes."""
+    if hasattr(edge_index, "shape") and (len(edge_index.shape) != 2 or edge_index.shape[0] != 2):
+        raise ValueError(f"edge_index has shape {tuple(edge_index.shape)}, wanted is (2, num_edges)")
+    if len(edge_index) != 2:
+        raise ValueError(f"edge_index has {len(edge_index)} parts, wanted are sources and destinations")
+    return edge_index[0], edge_index[1]
 
 
 def collect_edges(edges: EdgeStream) -> ArrayEdges:
@@ -107,7 +112,7 @@ def check_end(edges: EdgeStream, num_seen: int) -> None:
 
 def _ends(ends: ArrayLike | torch.Tensor) -> Ends:
     array = ends.detach().cpu().numpy() if isinstance(ends, torch.Tensor) else np.asarray(ends)
-    if array.size == 0 and array.dtype == np.float64:  # what an empty list becomes
+    if array.size == 0 and array.dtype.kind == "f":  # what an empty list becomes
         array = array.astype(np.int64)
     if array.dtype not in (np.int32, np.int64) or not array.dtype.isnative:
         raise TypeError(f"edge_index holds {array.dtype.str} values, wanted are native int32 or int64")

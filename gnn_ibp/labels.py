@@ -39,8 +39,8 @@ def label_blocks(labels: NDArray[Any], num_nodes: int) -> Iterator[Ids]:
 
 def _checked_block(labels: NDArray[Any], first_node: int) -> Ids:
     if labels.dtype.kind == "f":
-        missing = np.isnan(labels)
-        whole = np.where(missing, NO_LABEL, labels)
+        whole = labels.astype(np.float64)
+        whole[np.isnan(whole)] = NO_LABEL
         bad = (whole != np.trunc(whole)) | (np.abs(whole) >= 2.0**63)
         if bad.any():
             at = int(bad.argmax())

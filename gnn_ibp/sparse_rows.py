@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gnn_ibp.row_stream import Rows, block_rows, sample_by_pass, skip_rows
-from gnn_ibp.row_type import RowType, dtype_name
+from gnn_ibp.row_type import DTYPES, RowType, dtype_name
+
+_BITS = {torch.bfloat16: torch.int16} | {
+    dtype: torch.uint8 for dtype in DTYPES.values() if dtype.is_floating_point and dtype.itemsize == 1
+}
+"""Dtypes that NumPy does not have, and integers that hold their bits."""
 
 
 class Entries(Protocol):
@@ -34,7 +39,10 @@ class ArrayEntries:
 
 @dataclass(frozen=True)
 class SparseRows:
-    """indptr: int64 (num_rows + 1,). open_entries() starts with the first entry. what: its name in errors."""
+    """indptr: int64 (num_rows + 1,). open_entries() starts with the first entry. what: its name in errors.
+
+    Of a dtype that NumPy does not have, entries are integers with the bits.
+    """
 
     indptr: NDArray[np.int64]
     row_type: RowType
@@ -65,7 +73,8 @@ class SparseRows:
             self._check_unique(first, row_of, columns)
             block = np.zeros((len(bounds) - 1, *self.row_type.shape), values.dtype)
             block[row_of, columns] = values
-            yield block
+            is_of_numpy = values.dtype.name == self.row_type.dtype
+            yield block if is_of_numpy else self.row_type.from_bytes(block.view(np.uint8))
 
     def sample(self, seed: int) -> Rows:
         return sample_by_pass(self, self.num_rows, seed)
@@ -113,5 +122,5 @@ def sparse_tensor_rows(matrix: Tensor, what: str) -> SparseRows:
         indptr = torch.cat(
             [torch.zeros(1, dtype=torch.int64), rows.bincount(minlength=len(matrix)).cumsum(0)]
         )
-    entries = columns.numpy(), values.numpy()
+    entries = columns.numpy(), values.view(_BITS.get(values.dtype, values.dtype)).numpy()
     return SparseRows(indptr.long().numpy(), row_type, lambda: ArrayEntries(*entries), what)

@@ -105,8 +105,10 @@ def test_statistics_are_of_floats_only_and_density_tells_sparse_rows(tmp_path: P
     assert not dataset.features["sparse"].is_dense_float and not dataset.features["count"].is_dense_float
 
 
-def test_float_labels_with_nan_become_minus_one(tmp_path: Path) -> None:
-    y = Y.astype(np.float32)[:, None]
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
+def test_float_labels_with_nan_become_minus_one(tmp_path: Path, dtype: type) -> None:
+    y = Y.astype(dtype)[:, None]
     y[35:] = np.nan
     labels = write(tmp_path / "ds", y=y).y
     assert labels is not None and labels.tolist() == [*Y[:35], *[-1] * 5]
