@@ -88,9 +88,10 @@ def compile_module(module: str, architecture: str, kernels: Path = KERNELS) -> C
 def compile_source(source: str, architecture: str, kernels: Path = KERNELS) -> Compiled:
     """A kernel file's text, which may include what lies in `kernels`. Raises CompileError, NvrtcMissingError.
 
-    The log is kept under a key of the source, all of `kernels`, options and NVRTC's version.
+    The log is kept under a key of the source, all that it includes, options and NVRTC's version.
     """
-    options = (f"-arch={architecture}", *compile_options(kernels), *CUPY_OPTIONS, "--ptxas-options=-v")
+    ours = compile_options(kernels, source)
+    options = (f"-arch={architecture}", *ours, *CUPY_OPTIONS, "--ptxas-options=-v")
     key = hashlib.sha256(repr((source, options, version())).encode()).hexdigest()[:32]
     kept = BUILDS / f"{key}.log"
     if not kept.exists():
