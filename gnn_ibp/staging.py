@@ -46,6 +46,7 @@ class StagingRing:
         self._memory = memory
         self._num_to_make = num_buffers
         self._free: deque[StagingBuffer] = deque()
+        self._kept: list[StagingBuffer] = []  # nobody can tell when the device has read them
         self._changed = threading.Condition()
 
     @contextmanager
@@ -58,7 +59,7 @@ class StagingRing:
         try:
             yield buffer
         finally:
-            self._give_back(buffer, sent=self._cuda.event())  # also after a failure: work may be queued
+            self._pass_on(buffer)  # also after a failure: work may be queued
 
     def _take(self) -> StagingBuffer:
         with self._changed:
@@ -74,6 +75,17 @@ class StagingRing:
         except BaseException:
             self._give_back(buffer, sent=buffer.sent if buffer else None)
             raise
+
+    def _pass_on(self, buffer: StagingBuffer) -> None:
+        """Gives it back, behind what was queued. On a device that is lost another one takes its place: who
+        waits for one goes on, and is told the same."""
+        try:
+            sent = self._cuda.event()
+        except BaseException:
+            self._kept.append(buffer)
+            self._give_back(None, sent=None)
+            raise
+        self._give_back(buffer, sent)
 
     def _give_back(self, buffer: StagingBuffer | None, sent: Event | None) -> None:
         with self._changed:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from simt_cuda import SimtCuda
+from simt_cuda import SimtCuda, SimtEvent
 from some_rows import in_threads, numbered_file, same_bits, unit_codec
 
 from gnn_ibp.device_decoder import DeviceDecoder
@@ -127,6 +127,50 @@ def test_a_failure_loses_no_place_in_the_ring() -> None:
         assert pinned_bytes(cuda) == 4096, "the buffer is used again"
     with ring.buffer():
         pass
+
+
+def test_a_device_that_is_lost_is_told_to_everybody_and_keeps_nobody_waiting() -> None:
+    class LostCuda(SimtCuda):
+        """Nothing works on it any more."""
+
+        def event(self) -> SlowEvent:  # type: ignore[override]
+            raise RuntimeError("CUDA error: an illegal memory access was encountered")
+
+    ring = ring_of(LostCuda(), num_buffers=2)
+    told = []
+
+    def work(number: int) -> None:
+        with pytest.raises(RuntimeError, match="illegal memory access"), ring.buffer():
+            time.sleep(0.01)
+        told.append(number)
+
+    threads = [threading.Thread(target=work, args=(number,), daemon=True) for number in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=10)
+    assert sorted(told) == list(range(6))
+
+
+def test_a_buffer_that_may_be_in_use_for_ever_is_kept_and_another_takes_its_place() -> None:
+    class FailingCuda(SimtCuda):
+        fails = True
+
+        def event(self) -> SimtEvent:
+            if self.fails:
+                raise RuntimeError("CUDA error: out of memory")
+            return super().event()
+
+    cuda = FailingCuda()
+    ring = ring_of(cuda, num_buffers=1)
+    with pytest.raises(RuntimeError, match="out of memory"), ring.buffer() as buffer:
+        first = buffer.host.data_ptr()
+    del buffer
+    cuda.fails = False
+    for _ in range(2):
+        with ring.buffer() as other:
+            assert other.host.data_ptr() != first
+    assert pinned_bytes(cuda) == 2 * 4096
 
 
 def test_memory_does_not_go_before_the_device_has_read_it() -> None:
