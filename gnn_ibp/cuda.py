@@ -271,6 +271,11 @@ def _cupy_problem(torch_cuda: str) -> str | None:
         cupy = importlib.import_module("cupy")
     except ImportError as error:
         return f"CuPy, which compiles the kernels, cannot be imported ({_first_line(error)}); {remedy}"
+    except OSError as error:
+        return (
+            f"CuPy keeps compiled kernels in a folder that cannot be made ({error.strerror}: "
+            f"{error.filename!r}); set CUPY_CACHE_DIR to one that can be written to"
+        )
     cupy_major = str(cupy.cuda.runtime.runtimeGetVersion() // 1000)
     if cupy_major != major:
         return (

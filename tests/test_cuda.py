@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import gc
+import importlib
 import inspect
 import mmap
 import os
@@ -157,6 +158,8 @@ def test_a_usable_device_opens_with_its_index(gpu: pytest.MonkeyPatch):
     assert cuda.peak_bytes() == 900
 
 
+NO_FOLDER = PermissionError(13, "Permission denied", "/.cupy")
+
 PROBLEMS = {
     "no CUDA build": (lambda m: m.setattr(torch.version, "cuda", None), "built without CUDA"),
     "no driver": (
@@ -173,6 +176,10 @@ PROBLEMS = {
         'compute capability 7.5, the kernels need 8.0 or later; use device="cpu"',
     ),
     "no CuPy": (lambda m: m.setitem(sys.modules, "cupy", None), "pip install 'gnn-ibp[cuda13]'"),
+    "no folder for CuPy": (
+        lambda m: m.setattr(importlib, "import_module", raising(NO_FOLDER)),
+        "in a folder that cannot be made .Permission denied: '/.cupy'.; set CUPY_CACHE_DIR",
+    ),
     "CuPy for another CUDA": (
         lambda m: with_cupy(m, a_cupy(Runtime(version=12090))),
         "is for CUDA 12, torch .* for CUDA 13.0; pip uninstall cupy-cuda12x, then pip install",
