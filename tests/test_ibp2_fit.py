@@ -193,6 +193,15 @@ def test_kind_s_is_relative_to_the_chunks_that_are_there() -> None:
     assert num_bytes == 50 * 32  # 8 bytes of bitmap, 8 * 23 bits, padding: 8 + 7 + 16 + 1
 
 
+def test_tails_of_sparse_integers_are_chosen_by_the_bits_that_they_take() -> None:
+    # The others end with 8 zeros, but the 1 that is left out does not, so z is 0 and tails are stored whole.
+    rng = np.random.default_rng(7)
+    rows = np.where(rng.random((300, 64)) < 0.5, 1, rng.integers(1, 33, (300, 64)) << 8).astype(np.uint16)
+    split, *_, whole = fit_sparse(as_bytes(rows), Split(16, 0, 16))
+    assert (split.zero, split.zero_bits, whole.head_bits) == (1, 0, 16)
+    assert stored_sizes(as_bytes(rows), split).sum() <= stored_sizes(as_bytes(rows), whole).sum()
+
+
 def test_few_different_values_become_symbols_whole() -> None:
     values = np.random.default_rng(4).standard_normal(5).astype(np.float32)
     rows = np.random.default_rng(5).choice(np.append(values, 0), (200, 30), p=[0.16] * 5 + [0.2])

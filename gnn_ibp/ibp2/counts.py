@@ -1,11 +1,11 @@
 """How often each sign and exponent occurs at each position of sampled rows: what version 2 is fitted on."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import DTypeLike, NDArray
 
 from gnn_ibp.ibp2.bits import Ints, Tops
 from gnn_ibp.reference import Words
@@ -147,22 +147,22 @@ class TopCounts:
 
     def most_frequent_e(self) -> Tops:
         """(num_positions,) the smallest of equals."""
-        return np.concatenate([_NO_TOPS, *(block.most_frequent_e() for block in self.blocks())])
+        return self._joined(Block.most_frequent_e, np.uint64)
 
     def largest_counts(self) -> Ints:
         """(num_positions,) how many rows have the most frequent (s, e)."""
-        return np.concatenate([_NO_INTS, *(block.largest_counts() for block in self.blocks())])
+        return self._joined(Block.largest_counts, np.int64)
 
     def mostly_negative(self) -> Tops:
         """(num_positions,) 1 where more than half have s = 1."""
-        ones = np.concatenate([_NO_INTS, *(block.num_negative() for block in self.blocks())])
-        return (2 * ones > self.num_rows).astype(np.uint64)
+        return (2 * self._joined(Block.num_negative, np.float64) > self.num_rows).astype(np.uint64)
 
     def entropy_bits(self) -> NDArray[np.float64]:
         """(num_positions,) order-0 entropy of all rows together; equal for equal counts in any order."""
-        inner = np.concatenate([_NO_INTS, *(block.inner_entropy() for block in self.blocks())])
+        inner = self._joined(Block.inner_entropy, np.float64)
         entropy: NDArray[np.float64] = self.num_rows * np.log2(max(1, self.num_rows)) - inner
         return entropy
 
-
-_NO_TOPS, _NO_INTS = np.empty(0, np.uint64), np.empty(0, np.int64)
+    def _joined(self, answer: Callable[[Block], NDArray[Any]], dtype: DTypeLike) -> NDArray[Any]:
+        """(num_positions,) what `answer` gives for each block."""
+        return np.concatenate([np.empty(0, dtype), *map(answer, self.blocks())])

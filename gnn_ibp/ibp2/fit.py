@@ -41,9 +41,10 @@ def candidates(rows: Bytes, split: Split, counting: Counting = NUMPY) -> Iterato
 def fit_dense(rows: Bytes, split: Split, counting: Counting = NUMPY) -> Params:
     """Kind D."""
     chunks = as_chunks(rows, split.chunk_bits)
+    trailing_zeros = count_trailing_zeros(chunks)
     if split.sign_bits == 0:
-        split = _cheapest_split(chunks, split, counting)
-    zero_bits = _zero_bits(count_trailing_zeros(chunks), split)
+        split = _cheapest_split(chunks, split, trailing_zeros, counting)
+    zero_bits = _zero_bits(trailing_zeros, split)
     return _params("D", chunks.shape[1], split, zero_bits, find_classes(counting.tops(chunks, split), split))
 
 
@@ -54,10 +55,11 @@ def fit_sparse(rows: Bytes, split: Split, counting: Counting = NUMPY) -> Iterato
     if equal is None:
         return
     others = chunks[chunks != chunks.dtype.type(equal.value)]
+    trailing_zeros = count_trailing_zeros(chunks)
     if split.sign_bits == 0:
-        split = _cheapest_split(others[:, None], split, counting)
+        split = _cheapest_split(others[:, None], split, trailing_zeros, counting)
     whole = Split(split.chunk_bits, 0, split.chunk_bits)
-    for one, zero_bits in ((split, _zero_bits(count_trailing_zeros(chunks), split)), (whole, 0)):
+    for one, zero_bits in ((split, _zero_bits(trailing_zeros, split)), (whole, 0)):
         if one == whole:
             counts = most_frequent_values(others, NUM_SYMBOLS)
         else:
@@ -67,12 +69,13 @@ def fit_sparse(rows: Bytes, split: Split, counting: Counting = NUMPY) -> Iterato
             yield _params("S", chunks.shape[1], one, zero_bits, classes, levels, equal.value)
 
 
-def _cheapest_split(chunks: Words, split: Split, counting: Counting) -> Split:
+def _cheapest_split(chunks: Words, split: Split, trailing_zeros: int, counting: Counting) -> Split:
     """For integers (N, V): the tail that makes codes and tails together the shortest, the least of equals.
+
+    trailing_zeros: with which all chunks end, those included that kind S leaves out.
 
     From the longest tail on, for as long as a shorter one can be better: short ones are slow to count.
     """
-    trailing_zeros = count_trailing_zeros(chunks)
     whole: TopCounts | None = None
     best, fewest_bits = split, -1
     for tail in reversed(range(split.chunk_bits)):
