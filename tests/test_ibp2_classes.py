@@ -85,11 +85,18 @@ def test_rounds_end_after_16_or_where_nothing_is_gained(
 def test_classes_are_as_written_position_by_position(seed: int) -> None:
     rng = np.random.default_rng(seed)
     num_rows, num_positions = (12, 40) if seed < 10 else rng.integers(1, 13, 2)
-    spread = rng.uniform(0, 3, num_positions)
-    e = np.rint(spread * rng.standard_normal((num_rows, num_positions))).astype(np.int64) % NEGATIVE
+    wide = seed % 8 == 2  # more than 32 leaves
+    spread = rng.uniform(0, 40 if wide else 3, num_positions)
+    e = np.rint(spread * rng.standard_normal((num_rows, num_positions))).astype(np.int64)
+    e %= 256 if wide else NEGATIVE
     is_negative = rng.random(e.shape) < rng.choice([0, 0.5, 0.8], num_positions)
     split, tops = (SIGNED, e + NEGATIVE * is_negative) if seed % 2 else (BYTES, e)
     columns = tops.T.tolist()
     classes = classes_of(columns, split)
-    assert choices(classes) == find_classes_literally(columns, split)
-    assert len(classes.codebook.codes) == len(set(classes.assignment.cls.tolist()))
+    found = find_classes_literally(columns, split)
+    assert choices(classes) == found.choices
+    leaves = classes.codebook.leaves.tolist()
+    for code, literal in zip(classes.codebook.codes, found.codes, strict=True):
+        assert (code.k1, code.g) == (literal.k1, literal.g)
+        listed = [(symbol >> 6, leaves[symbol & 31]) for symbol in code.symbols]
+        assert listed == literal.symbols + literal.symbols[-1:] * (len(listed) - len(literal.symbols))
