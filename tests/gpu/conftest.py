@@ -39,6 +39,7 @@ def opened(simulated: bool) -> Any:
     if problem:
         pytest.skip(f"needs a GPU: {problem}")
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")  # before cuBLAS is used: for equal sums
+    torch.set_float32_matmul_precision("highest")  # some containers ask for less
     return Cuda.open()
 
 

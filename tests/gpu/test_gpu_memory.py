@@ -26,6 +26,18 @@ def test_pinned_memory_is_read_by_kernels_and_given_back(cuda: Any, simulated: b
         gc.collect()
 
 
+def test_what_the_host_writes_into_pinned_memory_is_what_the_next_kernel_reads(cuda: Any, simulated: bool):
+    units, rounds = (1 << 4, 3) if simulated else (1 << 12, 200)  # little enough for any cache
+    pinned, out = cuda.pin(16 * units), cuda.empty(16 * units)
+    numbers = pinned.view(torch.int64)
+    scalars = [np.int64(1), np.int64(units), np.int32(units)]
+    for round_ in range(rounds):
+        numbers.copy_(torch.arange(round_, round_ + len(numbers)))
+        cuda.launch("read_lines", "read_lines", 1, 32, [pinned, None, *scalars, out])
+        cuda.event().wait()
+        assert torch.equal(out.cpu(), pinned)
+
+
 def test_memory_that_there_is_not_is_a_memory_error(big: Any):
     with pytest.raises(MemoryError, match=r"1,125,899,906,842,624 bytes .* are free"):
         big.empty(1 << 50)

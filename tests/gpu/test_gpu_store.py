@@ -72,7 +72,11 @@ def test_loader_hands_over_the_batches_of_the_cpu_in_order(
         assert seen == len(loader)
 
 
-def test_pygs_node_loader_fetches_on_the_device(dataset: Dataset, store: FeatureStore, simulated: bool):
+@pytest.mark.parametrize("num_workers", [0, 2])
+def test_pygs_node_loader_fetches_on_the_device(
+    dataset: Dataset, store: FeatureStore, simulated: bool, num_workers: int
+):
+    """Workers are forked while the device is in use: they sample, and leave it alone."""
     sampler = NeighborSampler(GraphStore(dataset), [4, 2], seed=0)
     seeds = dataset.split["train"][: 100 if simulated else 600]
     loader = NodeLoader(
@@ -81,6 +85,8 @@ def test_pygs_node_loader_fetches_on_the_device(dataset: Dataset, store: Feature
         input_nodes=seeds,
         batch_size=50,
         filter_per_worker=False,
+        num_workers=num_workers,
+        multiprocessing_context="fork" if num_workers else None,
     )
     on_cpu = FeatureStore(dataset, "cpu", cache_bytes=0)
     for batch in loader:

@@ -93,6 +93,11 @@ def test_losses_are_equal_raw_compressed_and_without_a_cache(
     assert hits["compressed", 2][0] > hits["compressed", 1][0]  # more rows in as many bytes
 
 
+def results(report: dict[str, Any]) -> list[Any]:
+    """Every digit. Nothing tells torch to be deterministic: nothing does for a user."""
+    return [*((epoch["loss"], epoch["val_acc"]) for epoch in report["epochs"]), report["test_acc"]]
+
+
 def test_a_run_on_the_device_reports_what_it_did(cuda: Any, simulated: bool, tmp_path: Path):
     pytest.importorskip("tyro", reason="the command line needs tyro")
     if simulated:
@@ -102,6 +107,7 @@ def test_a_run_on_the_device_reports_what_it_did(cuda: Any, simulated: bool, tmp
         command = [sys.executable, "train/run.py", "--dataset", "synthetic:20000", "--root", str(tmp_path)]
         more = ["--device", "cuda", "--epochs", "2", "--report", str(tmp_path / "report.json"), *flags]
         outside = {**os.environ, "PYTHONPATH": str(ROOT)}
+        outside.pop("CUBLAS_WORKSPACE_CONFIG", None)  # that of the other tests
         done = subprocess.run([*command, *more], cwd=ROOT, env=outside, capture_output=True, text=True)
         assert done.returncode == 0, done.stdout + done.stderr
         report: dict[str, Any] = json.loads((tmp_path / "report.json").read_text())
@@ -115,5 +121,4 @@ def test_a_run_on_the_device_reports_what_it_did(cuda: Any, simulated: bool, tmp
     assert sources["host"]["pcie_bytes"] >= sources["host"]["encoded_bytes"]
     for flags in (["--no-cache"], ["--raw", "--cache-bytes", "2MiB", "--host-bytes", "3MiB"]):
         other = run(*flags)
-        for ours, theirs in zip(cached["epochs"], other["epochs"], strict=True):
-            assert theirs["loss"] == pytest.approx(ours["loss"], rel=1e-3)  # atomic sums, here
+        assert results(other) == results(cached), flags
