@@ -44,8 +44,9 @@ struct RowLayout {
   bool encoded(int64_t i) const { return bitmask[i >> 3] >> (i & 7) & 1; }
 
   uint64_t size(int64_t i) const { return (sizes16 ? sizes16[i] : sizes32[i]) * unit; }
-  uint64_t aligned_size(int64_t i) const {
-    const uint64_t end = size(i) + align - 1;
+  // Bytes from the start of a row of `size` bytes to that of the next one.
+  uint64_t aligned(uint64_t size) const {
+    const uint64_t end = size + align - 1;
     return (align & (align - 1)) == 0 ? end & ~(align - 1) : end / align * align;  // a division is slow
   }
 
@@ -72,7 +73,7 @@ struct RowLayout {
       const uint32_t align_units = static_cast<uint32_t>(align >> unit_bits);
       at += sum_of_group<kGroup>(sizes16 + first, static_cast<int32_t>(i - first), align_units) << unit_bits;
     } else {
-      for (int64_t k = first; k < i; ++k) at += aligned_size(k);
+      for (int64_t k = first; k < i; ++k) at += aligned(size(k));
     }
     return {at, size(i)};
   }

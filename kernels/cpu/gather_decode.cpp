@@ -42,14 +42,11 @@ struct Place {
 };
 
 Place look_up(int64_t id, const RowSource* sources, int num_sources) {
-  Place place;
-  for (int s = 0; s < num_sources && !place.source; ++s) {
-    const RowSource& source = sources[s];
-    place.slot = source.slot_of ? source.slot_of[id] : id;
-    if (place.slot < 0) continue;
-    place.source = &source;
+  for (const RowSource* source = sources; source < sources + num_sources; ++source) {
+    const int64_t slot = source->slot_of ? source->slot_of[id] : id;
+    if (slot >= 0) return {source, slot};
   }
-  return place;
+  return {};
 }
 
 void touch_index(const Place& place, Touch& touch) {
@@ -67,7 +64,7 @@ Extent extent_of(const Place& place, const Place& before) {
   const RowSource& source = *place.source;
   if (!place.follows || !before.stored || source.layout.in_place()) return source.layout.extent(place.slot);
   const uint64_t before_at = static_cast<uint64_t>(before.stored - source.first);
-  return {before_at + source.layout.aligned_size(before.slot), source.layout.size(place.slot)};
+  return {before_at + source.layout.aligned(before.size), source.layout.size(place.slot)};
 }
 
 void locate(Place& place, const Place& before) {

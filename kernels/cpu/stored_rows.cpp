@@ -27,7 +27,7 @@ bool check_index(const RowLayout& layout, uint64_t rows_bytes) {
       for (int64_t i = first; i < last; ++i) {
         const uint64_t size = layout.size(i);
         sizes_good &= layout.encoded(i) ? size < layout.row_bytes : size == layout.row_bytes;
-        at += layout.aligned_size(i);
+        at += layout.aligned(size);
       }
       const uint64_t next = group + 1 < num_groups ? layout.bases[group + 1] : rows_bytes;
       // A sum that overflows would have passed rows_bytes, at which all bases end.
@@ -61,7 +61,7 @@ void copy_rows(const RowLayout& from, const uint8_t* from_rows, const int64_t* i
     for (int64_t k = begin; k < end; ++k) {
       const Extent target = to.extent(slots[k]);
       std::memcpy(to_rows + target.at, from_rows + from.extent(ids[k]).at, target.size);
-      std::memset(to_rows + target.at + target.size, 0, to.aligned_size(slots[k]) - target.size);
+      std::memset(to_rows + target.at + target.size, 0, to.aligned(target.size) - target.size);
     }
   });
 }
