@@ -217,7 +217,8 @@ def config_from_args(args: Sequence[str], configs: Path = CONFIGS) -> Config:
     from_file = read_toml(Path(file)) if file else {}
     dataset = _last_value(args, "--dataset") or str(from_file.get("dataset", Config.dataset))
     named = configs / f"{config_name(dataset)}.toml"
-    from_name = read_toml(named) if named.is_file() else {}
+    has_own = named.parent == configs and named.is_file()  # not what lies beside a data set that is a path
+    from_name = read_toml(named) if has_own else {}
     return parse(Config, [*_as_flags({**from_name, **from_file}), *args], PROG)
 
 

@@ -77,7 +77,7 @@ def convert_source(
     unknown name, where `memory_budget` (bytes) does not suffice, or where source and `out` lie in each other.
     """
     out, asked = Path(out), settings or ConversionSettings()
-    is_folder = source != "" and Path(source).is_dir()
+    is_folder = source != "" and (Path(source) / NAME).is_file()
     if is_folder:
         refuse_overlap(out, Path(source))
     refuse_existing(out)

@@ -124,9 +124,7 @@ class DrawnEdges:
     def blocks(self, first: int = 0) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
         begin, skip = divmod(first, BLOCK)
         numbers = range(begin, self.shape.num_blocks)
-        for src, dst in _ahead(
-            lambda number: (self.shape.sources(number), self.shape.targets(number)), numbers
-        ):
+        for src, dst in _ahead(self.shape.edges, numbers):
             yield src[skip:], dst[skip:]
             skip = 0
 

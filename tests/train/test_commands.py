@@ -236,6 +236,15 @@ def test_damage_is_never_converted(
     assert main(["convert", str(dataset.path), str(tmp_path / "copy")]) == 0
 
 
+def test_a_folder_that_is_no_data_set_does_not_hide_a_source_of_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "synthetic:30").mkdir()
+    assert main(["convert", "synthetic:30", "out"]) == 0
+    assert Dataset.open("out").num_nodes == 30
+
+
 @pytest.mark.parametrize(
     ("args", "status", "message"),
     [
@@ -246,6 +255,7 @@ def test_damage_is_never_converted(
         (["FOLDER/short.npz", "OUT"], 2, "FOLDER/short.npz is a file: npz:FOLDER/short.npz names it"),
         (["npz:FOLDER", "OUT"], 1, "FOLDER is no file; npz:PATH names an .npz file"),
         (["FOLDER/nothing", "OUT"], 2, "there is no folder FOLDER/nothing with a data set; names that"),
+        (["FOLDER", "OUT"], 2, "there is no folder FOLDER with a data set; names that"),
         (["", "OUT"], 2, "unknown data set ''"),
         (["synthetic:9", "FOLDER/file/out"], 2, "FOLDER/file is no folder: choose another one"),
         (["synthetic:9", "FOLDER/link"], 1, "FOLDER/link exists"),

@@ -113,6 +113,12 @@ def test_error_in_a_file_names_the_file(tmp_path: Path, text: str, message: str)
     assert message in str(error.value)
 
 
+def test_a_file_beside_a_data_set_is_no_config(tmp_path: Path, configs: Path) -> None:
+    (tmp_path / "mine.toml").write_text("epochs = 77\n")
+    for path in (str(tmp_path / "mine"), "../mine"):
+        assert config_from_args(["--dataset", path], configs).epochs == Config.epochs
+
+
 def test_missing_file_is_named(tmp_path: Path) -> None:
     with pytest.raises(SettingsError, match="there is no file"):
         config_from_args(["--config", str(tmp_path / "none.toml")])
