@@ -39,7 +39,7 @@ class PageLockedMemory:
     def allocate(self, num_bytes: int) -> Tensor:
         """uint8 (num_bytes,) host memory on a page boundary; unlocked when the last tensor over it is gone.
 
-        A forked process finds zeros there: what is locked is neither copied nor shared at a fork.
+        A forked process finds zeros there, on some systems what is in it, and must not write to it.
         Raises PinError where it cannot be locked, MemoryError where there is none.
         """
         if num_bytes == 0:
@@ -77,17 +77,27 @@ class PageLockedMemory:
 def _map(num_bytes: int) -> mmap.mmap:
     """Fresh pages, on huge ones where the system has them; zeros in a forked process.
 
-    A child keeps the addresses, as with MADV_DONTFORK it would not: something else of its own may lie at them
-    by the time it unmaps them.
+    A child must not get a copy: at a fork Linux before 5.9, and gVisor, would mark the pages to be copied
+    when they are written, and the parent would then write to others than those that the device reads. Where
+    memory is not wiped in children (gVisor), they share it. They keep the addresses, as with MADV_DONTFORK
+    they would not: something else of a child's own may lie at them by the time it unmaps them.
     """
+    pages = _fresh(num_bytes, mmap.MAP_PRIVATE)
+    if sys.platform == "linux":
+        try:
+            pages.madvise(_WIPE_ON_FORK)
+        except OSError:
+            pages = _fresh(num_bytes, mmap.MAP_SHARED)
+        with contextlib.suppress(OSError):  # advice that this system does not know
+            pages.madvise(mmap.MADV_HUGEPAGE)
+    return pages
+
+
+def _fresh(num_bytes: int, flags: int) -> mmap.mmap:
     try:
-        pages = mmap.mmap(-1, num_bytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        return mmap.mmap(-1, num_bytes, flags=flags | mmap.MAP_ANONYMOUS)
     except OSError as error:
         raise MemoryError(f"{num_bytes:,} bytes of host memory cannot be had: {error}") from error
-    for advice in (mmap.MADV_HUGEPAGE, _WIPE_ON_FORK) if sys.platform == "linux" else ():
-        with contextlib.suppress(OSError):  # advice that this system does not know
-            pages.madvise(advice)
-    return pages
 
 
 def _refusal(num_bytes: int, error: RuntimeError) -> str:

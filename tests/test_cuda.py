@@ -19,7 +19,7 @@ import pytest
 import torch
 from simt_cuda import SimtCuda, SimtEvent
 
-from gnn_ibp import cuda_kernels
+from gnn_ibp import cuda_kernels, page_locked
 from gnn_ibp.cuda import Cuda, Event, PinError
 
 GPU = torch.device("cuda", 0)
@@ -272,6 +272,25 @@ def test_forked_child_neither_gets_nor_unlocks_the_memory(gpu: pytest.MonkeyPatc
             os._exit(3)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert pinned.sum() == 7 << 20
+
+
+def test_after_a_fork_the_device_still_reads_the_pages_that_the_parent_writes(gpu: pytest.MonkeyPatch):
+    """Where the system does not know how to wipe memory in a child, which sees these pages, then."""
+    gpu.setattr(page_locked, "_WIPE_ON_FORK", -1)
+    pinned = Cuda(GPU, a_cupy(Runtime())).pin(1 << 20).fill_(7)
+    begin, end = os.pipe()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(end)
+            os.read(begin, 1)
+            os._exit(int(pinned[0]))
+        finally:
+            os._exit(255)
+    pinned.fill_(8)
+    os.write(end, b"!")
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 8
+    os.close(begin), os.close(end)
 
 
 def test_no_bytes_are_pinned_without_asking_the_driver(gpu: pytest.MonkeyPatch):

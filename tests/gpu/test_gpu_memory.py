@@ -1,6 +1,7 @@
 """Memory of a GPU and page-locked memory come, go, and are counted; offsets beyond 32 bits work."""
 
 import gc
+import os
 from typing import Any
 
 import numpy as np
@@ -36,6 +37,24 @@ def test_what_the_host_writes_into_pinned_memory_is_what_the_next_kernel_reads(c
         cuda.launch("read_lines", "read_lines", 1, 32, [pinned, None, *scalars, out])
         cuda.event().wait()
         assert torch.equal(out.cpu(), pinned)
+
+
+def test_after_a_fork_kernels_read_what_the_parent_writes(cuda: Any, simulated: bool):
+    units = 1 << (4 if simulated else 16)
+    pinned, out = cuda.pin(16 * units).fill_(1), cuda.empty(16 * units)
+    begin, end = os.pipe()
+    child = os.fork()
+    if child == 0:  # holds whatever it inherited until the parent has read
+        os.close(end)
+        os.read(begin, 1)
+        os._exit(0)
+    pinned.fill_(2)
+    scalars = [np.int64(1), np.int64(units), np.int32(units)]
+    cuda.launch("read_lines", "read_lines", 1, 32, [pinned, None, *scalars, out])
+    cuda.event().wait()
+    os.close(end), os.close(begin)
+    os.waitpid(child, 0)
+    assert (out.cpu() == 2).all()
 
 
 def test_memory_that_there_is_not_is_a_memory_error(big: Any):
