@@ -2,6 +2,8 @@
 
 import gc
 import os
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -118,6 +120,28 @@ def test_children_forked_in_the_middle_of_reads_get_exact_rows(dataset: Dataset)
 
     with running(work, 4):
         assert all(fork(child) for _ in range(15))
+
+
+WITHOUT_THREADS = """
+import os, resource, numpy as np
+from gnn_ibp import IBPCodec, ops
+
+rows = np.random.default_rng(0).integers(0, 9, (20_000, 16), np.int32)
+codec = IBPCodec.fit(rows[:100])
+ops.set_num_threads(1)
+packed = codec.encode(rows)
+codec.decode(packed)
+ops.set_num_threads(4)
+num_threads = len(os.listdir("/proc/self/task"))
+held = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+resource.setrlimit(resource.RLIMIT_AS, (held + (6 << 20), held + (6 << 20)))  # less than a thread's stack
+assert (codec.decode(packed) == rows).all()
+assert len(os.listdir("/proc/self/task")) == num_threads, "there was room for threads"
+"""
+
+
+def test_work_is_done_where_no_thread_can_be_started() -> None:
+    subprocess.run([sys.executable, "-c", WITHOUT_THREADS], check=True)
 
 
 @pytest.mark.parametrize("lock", ["_lock", "_readers._lock", "rows._lock"])

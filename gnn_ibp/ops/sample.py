@@ -24,7 +24,8 @@ def sample_neighbors(
     """Draws the neighbourhood of `seeds`, which have been checked, on the calling thread.
 
     by_node: reads `indices` ascending from node to node in each hop, for a file; it changes nothing else.
-    Raises FormatError where what is read of `indptr` or `indices` is damaged.
+    Raises FormatError where what is read of `indptr` or `indices` is damaged, MemoryError for a sample that is
+    too large.
     """
     try:
         *arrays, num_nodes, num_edges = _kernels.sample_neighbors(
@@ -32,6 +33,11 @@ def sample_neighbors(
         )
     except ValueError as error:
         raise FormatError(f"the graph's {error}; convert the dataset again") from error
+    except (MemoryError, OverflowError) as error:
+        raise MemoryError(
+            f"the neighbourhood of {len(seeds)} seeds with num_neighbors {fanouts} does not fit into memory; "
+            "take smaller batches or fewer neighbours"
+        ) from error
     node_ids, starts, local, edge_ids = (torch.from_numpy(array) for array in arrays)
     return Sample(node_ids, starts, local, edge_ids, num_nodes, num_edges)
 

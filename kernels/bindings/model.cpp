@@ -19,8 +19,8 @@ namespace {
 using FloatMatrix = nb::ndarray<float, nb::numpy, nb::ndim<2>, nb::device::cpu>;
 using ConstFloatMatrix = nb::ndarray<const float, nb::numpy, nb::ndim<2>, nb::device::cpu>;
 
-FloatRows rows_of(const FloatMatrix& m) { return {m.data(), m.stride(0), static_cast<int64_t>(m.shape(1))}; }
-ConstFloatRows rows_of(const ConstFloatMatrix& m) {
+template <typename Float>
+RowsOf<Float> rows_of(const nb::ndarray<Float, nb::numpy, nb::ndim<2>, nb::device::cpu>& m) {
   require(m.shape(1) <= 1 || m.stride(1) == 1, "the columns of a row must lie back to back");
   return {m.data(), m.stride(0), static_cast<int64_t>(m.shape(1))};
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <bit>
 #include <cstdint>
 #include <stdexcept>
 
@@ -24,14 +25,16 @@ class LocalIds {
 
   // Makes room for `num_ids` ids; known[0], …, known[num_known - 1] are those that have been inserted.
   void reserve(int64_t num_ids, const int64_t* known, int64_t num_known) {
-    if (num_ids > INT32_MAX) throw std::length_error("a sample of more than 2^31 nodes");
+    if (num_ids > INT32_MAX) throw std::overflow_error("a sample of more than 2^31 nodes");
     if (static_cast<uint64_t>(num_ids) * 2 <= capacity()) return;
-    while (static_cast<uint64_t>(num_ids) * 2 > capacity()) --shift_;
-    if (capacity() > allocated_) {
-      allocated_ = capacity();
-      entries_ = make_entries(allocated_);
+    uint64_t wanted = capacity();
+    while (static_cast<uint64_t>(num_ids) * 2 > wanted) wanted *= 2;
+    if (wanted > allocated_) {
+      entries_ = make_entries(wanted);  // where that throws, the table is as it was
+      allocated_ = wanted;
       first_ = end_ = 1;
     }
+    shift_ = 64 - std::countr_zero(wanted);
     restart();
     for (int64_t local = 0; local < num_known; ++local) insert(known[local], local);
   }

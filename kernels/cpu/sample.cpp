@@ -12,6 +12,7 @@ namespace {
 constexpr int64_t kBlockNodes = 256;
 constexpr int64_t kBlockEdges = 1024;
 constexpr int64_t kAhead = 24;  // by so many turns a loop fetches the lines that it will need
+constexpr int64_t kMaxEdges = int64_t{1} << 48;  // of a sample: more than memory holds, less than overflows
 
 }  // namespace
 
@@ -68,7 +69,9 @@ void NeighborSample<Index>::measure(const Csc<Index>& graph, const Hop& hop) {
     if (begin < 0 || end < begin || end > graph.num_edges)
       throw std::domain_error("indptr is damaged at node " + std::to_string(nodes[i]));
     ranges_[i] = {begin, end - begin};
-    at += hop.edges.count(end - begin);
+    const int64_t num_drawn = hop.edges.count(end - begin);
+    if (num_drawn > kMaxEdges - at) throw std::overflow_error("a sample of more than 2^48 edges");
+    at += num_drawn;
     ends[i] = at;
   }
   edge_ids_.reserve(at, num_edges_);

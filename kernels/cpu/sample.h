@@ -43,7 +43,8 @@ template <class Index>
 class NeighborSample {
  public:
   // Per hop every node found in the hop before draws `fanouts[hop]` of its in-neighbours (-1: all), from
-  // counters under `key` and the node's id. Throws std::domain_error where the graph is damaged.
+  // counters under `key` and the node's id. Throws std::domain_error where the graph is damaged,
+  // std::overflow_error or std::bad_alloc for too large a sample.
   // `by_node` reads graph.indices hop by hop, ascending from node to node: for indices on a disk. What is
   // drawn is the same.
   void draw(const Csc<Index>& graph, const int64_t* seeds, int64_t num_seeds,

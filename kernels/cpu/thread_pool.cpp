@@ -10,6 +10,7 @@
 #include <exception>
 #include <memory>
 #include <mutex>
+#include <system_error>
 #include <thread>
 
 namespace gnn_ibp {
@@ -66,8 +67,7 @@ class Pool {
     auto job = std::make_shared<Job>(n, grain, body);
     {
       std::lock_guard lock(mutex_);
-      while (static_cast<int>(workers_.size()) < num_workers)
-        workers_.emplace_back([this] { serve(); }).detach();
+      start(num_workers);
       jobs_.push_back(job);
     }
     const int64_t pieces = (n + grain - 1) / grain;
@@ -79,6 +79,15 @@ class Pool {
   }
 
  private:
+  // Has so many workers, or as many as the system gives: the caller does what nobody else takes.
+  void start(int num_workers) {
+    try {
+      while (static_cast<int>(workers_.size()) < num_workers)
+        workers_.emplace_back([this] { serve(); }).detach();
+    } catch (const std::system_error&) {
+    }
+  }
+
   void serve() {
     for (;;) {
       std::shared_ptr<Job> job;

@@ -285,6 +285,41 @@ def test_damaged_topology_is_an_error_not_a_crash(indptr, indices):
         sampler.sample([0, 1])
 
 
+WITHOUT_MEMORY = """
+import resource, numpy as np
+from gnn_ibp.graph import Graph
+from gnn_ibp.samplers import NeighborSampler
+
+ids = np.arange((1 << 22) + 1)
+sampler = NeighborSampler(Graph(np.zeros(len(ids) + 1, np.int64), np.empty(0, np.int32)), [2])
+sampler.sample([0])
+held = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
+_, most = resource.getrlimit(resource.RLIMIT_AS)
+resource.setrlimit(resource.RLIMIT_AS, (held + (80 << 20), most))  # for the nodes, not for the table of ids
+try:
+    sampler.sample(ids)
+except MemoryError as error:
+    assert "smaller batches" in str(error), error
+else:
+    raise SystemExit("there was memory")
+resource.setrlimit(resource.RLIMIT_AS, (most, most))
+for _ in range(2):
+    assert (sampler.sample(ids).node_ids.numpy() == ids).all()
+"""
+
+
+def test_a_sample_without_memory_is_an_error_and_the_next_one_is_right():
+    subprocess.run([sys.executable, "-c", WITHOUT_MEMORY], check=True)
+
+
+@pytest.mark.parametrize("num_seeds", [1, 4])
+def test_more_draws_than_can_be_counted_are_an_error_not_a_crash(num_seeds):
+    sampler = NeighborSampler(build_csc([range(4), [1, 2, 3, 0]], 4).graph, [2**62], replace=True)
+    with pytest.raises(MemoryError, match="num_neighbors"):
+        sampler.sample(range(num_seeds))
+    assert NeighborSampler(sampler.graph, [2**62]).sample([0]).node_ids.tolist() == [0, 3]
+
+
 def test_graphs_without_edges_or_nodes_can_be_sampled():
     sample = NeighborSampler(build_csc([[], []], 3).graph, [2, 2]).sample([2, 0])
     assert sample.node_ids.tolist() == [2, 0]

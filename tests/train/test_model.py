@@ -149,6 +149,13 @@ def test_index_beyond_the_rows_is_refused() -> None:
         ops.neighbor_mean(torch.zeros(2, 1), np.array([0, 2]), np.array([0, 2]), torch.zeros(1, 1))
 
 
+def test_memory_whose_columns_stand_apart_is_refused() -> None:
+    out = torch.zeros(3, 2).t()
+    with pytest.raises(ValueError, match="back to back"):
+        ops.neighbor_mean(torch.ones(2, 3), np.array([0, 1, 2]), np.array([0, 1]), out)
+    assert not out.any()
+
+
 def test_dropout_depends_on_key_and_position_alone() -> None:
     def dropped(key: int, size: int = 77_000) -> torch.Tensor:
         h = torch.ones(size)
