@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from decimal import Decimal
+from numbers import Integral
 from pathlib import Path
 
 UNITS = {
@@ -46,12 +47,12 @@ def parse_bytes(size: str | int, free: Callable[[], int] = free_memory) -> int:
 
     Raises TypeError for other types, ValueError for negative numbers and for what cannot be read.
     """
-    if isinstance(size, bool) or not isinstance(size, int | str):
+    if isinstance(size, bool) or not isinstance(size, Integral | str):
         raise TypeError(f"a size in bytes is wanted, got {size!r} of type {type(size).__name__}")
-    if isinstance(size, int):
+    if isinstance(size, Integral):  # NumPy's as well
         if size < 0:
             raise ValueError(f"a size in bytes cannot be negative, got {size}")
-        return size
+        return int(size)
     text = size.strip()
     if text.lower() == "auto":
         return free() // 2

@@ -26,6 +26,7 @@ from gnn_ibp.ibp_codec import Threshold
 from gnn_ibp.npy import npy_layout, read_npy
 from gnn_ibp.pyg_parts import pyg_parts
 from gnn_ibp.row_stream import Rows, RowStream, as_random_access, as_stream
+from gnn_ibp.row_type import dtype_name
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data  # takes seconds, which a conversion can do without
@@ -100,10 +101,10 @@ class Dataset:
         settings = ConversionSettings(undirected, dedup, chunk_bits, threshold, layout, align, seed, format)
         given = {**({} if x is None else {"x": x}), **(features or {})}
         streams = {key: as_stream(rows, key) for key, rows in given.items()}
-        labels = None if y is None else _as_numpy(y)
+        labels = None if y is None else _as_numpy(y, "y")
         counts = [rows.num_rows for rows in streams.values() if rows.num_rows is not None]
         counts += [] if labels is None else [*labels.shape[:1]]
-        counts += [len(array) for array in (arrays or {}).values()]
+        counts += [len(array) for array in (arrays or {}).values() if np.ndim(array)]
         if num_nodes is None and not streams and not counts and edge_index is not None:
             raise ValueError("num_nodes is needed: there are neither features nor labels that tell it")
         parts = DatasetParts(
@@ -113,11 +114,11 @@ class Dataset:
             edge_index=edge_index,
             labels=labels,
             num_classes=num_classes,
-            splits={key: _as_numpy(ids) for key, ids in (split or {}).items()},
+            splits={key: _as_numpy(ids, key) for key, ids in (split or {}).items()},
             features=streams,
             edge_features={key: as_random_access(rows, key) for key, rows in (edge_features or {}).items()},
-            arrays={key: _as_numpy(array) for key, array in (arrays or {}).items()},
-            edge_arrays={key: _as_numpy(array) for key, array in (edge_arrays or {}).items()},
+            arrays={key: _as_numpy(array, key) for key, array in (arrays or {}).items()},
+            edge_arrays={key: _as_numpy(array, key) for key, array in (edge_arrays or {}).items()},
             metric=metric,
             fingerprint=None,
         )
@@ -321,5 +322,9 @@ class Dataset:
         return f"Dataset({str(self.path)!r}: {self.num_nodes} nodes, {self.num_edges} edges)"
 
 
-def _as_numpy(array: NDArray[Any] | Tensor) -> NDArray[Any]:
-    return array.detach().cpu().numpy() if isinstance(array, Tensor) else np.asarray(array)
+def _as_numpy(array: NDArray[Any] | Tensor, what: str) -> NDArray[Any]:
+    if not isinstance(array, Tensor):
+        return np.asarray(array)
+    if not hasattr(np, dtype_name(array.dtype)):
+        raise TypeError(f"{what} is a tensor of {array.dtype}, which only features can be; convert it")
+    return array.detach().cpu().numpy()

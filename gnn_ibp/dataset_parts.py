@@ -58,6 +58,8 @@ class ConversionSettings:
         if self.format == 2 and self._of_version_1:
             setting = " and ".join(self._of_version_1)
             raise SettingsError(f"{setting} asks for row format 1, format = 2 for another; leave one out")
+        if self.seed < 0:
+            raise SettingsError(f"seed is {self.seed}, it must not be negative")
         if self.layout not in LAYOUTS:
             raise SettingsError(f"layout is {self.layout!r}, it must be one of {', '.join(LAYOUTS)}")
         try:

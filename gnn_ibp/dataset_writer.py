@@ -4,6 +4,7 @@ import os
 import re
 from collections.abc import Mapping
 from dataclasses import asdict, replace
+from operator import index
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from gnn_ibp.npy import read_npy, write_npy_blocks
 from gnn_ibp.progress import Say
 from gnn_ibp.report import stage_lines
 from gnn_ibp.row_settings import check_row_settings, divides
-from gnn_ibp.row_stream import RowStream, TakenRows
+from gnn_ibp.row_stream import RowStream, TakenRows, checked_rows
 from gnn_ibp.splits import Split, checked_splits, split_blocks
 from gnn_ibp.stages import Stages
 from gnn_ibp.topology_writer import TopologyWriter, permuted_blocks
@@ -62,6 +63,11 @@ def write_dataset(
     """
     out, settings, say = Path(out), settings or ConversionSettings(), say or _nothing
     refuse_existing(out)
+    parts = replace(
+        parts,
+        num_nodes=_count("num_nodes", parts.num_nodes),
+        num_classes=_count("num_classes", parts.num_classes),
+    )
     check_row_settings(parts, settings)
     if memory_bytes is None:
         free = free_memory() // 10 * 8
@@ -80,6 +86,17 @@ def write_dataset(
             for line in stage_lines(stages.done):
                 say(line)
     return out
+
+
+def _count(name: str, count: Any) -> int | None:
+    """`count`, of whatever integer type, as an int; None as it is."""
+    if count is None:
+        return None
+    if not hasattr(count, "__index__"):
+        raise TypeError(f"{name} is {count!r}, an int is wanted")
+    if count < 0:
+        raise ValueError(f"{name} is {count}, it must not be negative")
+    return index(count)
 
 
 def _nothing(line: str) -> None:
@@ -127,7 +144,7 @@ class _Conversion:
         self._folder, self._work, self._journal = folder.data, folder.work, folder.journal
         self._features: dict[str, FeatureInfo] = {}
         self._arrays: dict[str, ArrayInfo] = {}
-        self._check_names()
+        self._check_attributes()
 
     def run(self) -> None:
         parts = self._parts
@@ -152,7 +169,7 @@ class _Conversion:
                 self._write_feature(NODE, name, rows, num_nodes)
         self._write_meta(num_nodes, num_edges, num_classes, splits)
 
-    def _check_names(self) -> None:
+    def _check_attributes(self) -> None:
         parts = self._parts
         kinds = (parts.features, parts.edge_features, parts.arrays, parts.edge_arrays)
         names = [name for attributes in kinds for name in attributes]
@@ -162,6 +179,11 @@ class _Conversion:
                     f"attribute {name!r}: names are made of letters, digits, _ . -, each is used once, and "
                     "y and edge_index mean labels and edges"
                 )
+        for name in (*parts.features, *parts.edge_features):
+            if name.endswith(".raw"):
+                raise ValueError(f"feature {name!r}: names that end in .raw are of files of raw rows")
+        for name, array in (*parts.arrays.items(), *parts.edge_arrays.items()):
+            checked_rows(array, name)
         for name in parts.splits:
             if not _ATTRIBUTE.fullmatch(name):
                 raise ValueError(f"split {name!r}: names are made of letters, digits, _ . -")

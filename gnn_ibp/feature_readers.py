@@ -134,7 +134,10 @@ class FeatureReaders:
         hot_set = self.settings.hot_set
         if hot_set is None or budget_bytes == 0:
             return np.empty(0, np.int64)
-        return HOT_SETS[hot_set](self.dataset.graph) if isinstance(hot_set, str) else hot_set
+        if not isinstance(hot_set, str):
+            return hot_set
+        loaded: Graph | None = vars(self.dataset).get("graph")  # else it need not stay in memory for one look
+        return HOT_SETS[hot_set](loaded or self.dataset.mapped_graph())
 
     def _leave_device(self) -> None:
         """In a child that was forked: what is on the device is the parent's, and must not even be freed."""

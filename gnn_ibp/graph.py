@@ -138,12 +138,26 @@ class Graph:
         return np.diff(self.indptr)
 
     def out_degree(self) -> Ids:
-        """int64 (num_nodes,): how often each node occurs in `indices`: how often it can be sampled."""
+        """int64 (num_nodes,): how often each node occurs in `indices`: how often it can be sampled.
+
+        Raises FormatError as `check` where `indices` name nodes that do not exist.
+        """
         self._expect(MADV_SEQUENTIAL)
         try:
             return ops.count_ids(self.indices, self.num_nodes)
+        except IndexError:
+            self.check()  # tells which node's edges are damaged
+            raise
         finally:
             self._expect(MADV_RANDOM)
+
+
+def graph_of(source: Any) -> Graph:
+    """`source` itself, or that of a `Dataset`, a `GraphStore`, of whatever has one. TypeError for others."""
+    graph = source if isinstance(source, Graph) else getattr(source, "graph", None)
+    if not isinstance(graph, Graph):
+        raise TypeError(f"a {type(source).__name__} has no graph; give a Dataset, a GraphStore or a Graph")
+    return graph
 
 
 class BuiltGraph(NamedTuple):

@@ -9,7 +9,7 @@ from torch_geometric.data import EdgeAttr
 from torch_geometric.data import GraphStore as PyGGraphStore
 from torch_geometric.data.graph_store import EdgeLayout
 
-from gnn_ibp.graph import Graph, build_csc
+from gnn_ibp.graph import Graph, build_csc, graph_of
 
 
 class GraphStore(PyGGraphStore):  # type: ignore[misc]
@@ -33,8 +33,7 @@ class GraphStore(PyGGraphStore):  # type: ignore[misc]
 
     @property
     def graph(self) -> Graph:
-        source = self._source
-        return source if isinstance(source, Graph) else source.graph
+        return graph_of(self._source)
 
     @property
     def num_nodes(self) -> int:

@@ -13,7 +13,7 @@ from gnn_ibp.sample import Sample
 
 Heat = NDArray[np.int32]
 
-_HALF = 1 << 30
+_HALF = (1 << 30) - 1
 _STEP = 1 << 20
 
 

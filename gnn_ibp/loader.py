@@ -4,6 +4,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import takewhile
 from typing import Protocol
@@ -71,6 +72,7 @@ class Loader:
 
     Raises:
         IndexError: a seed is not a node.
+        TypeError: a number is no int.
         ValueError: batch_size, prefetch, num_threads, max_batches or seed is out of range.
     """
 
@@ -90,15 +92,11 @@ class Loader:
     ) -> None:
         if prefetch is None:
             prefetch = default_prefetch(store.cuda is not None)
-        for name, value, least in (
-            ("batch_size", batch_size, 1),
-            ("prefetch", prefetch, 0),
-            ("num_threads", 1 if num_threads is None else num_threads, 1),
-            ("max_batches", 1 if max_batches is None else max_batches, 1),
-            ("seed", seed, 0),
-        ):
-            if value < least:
-                raise ValueError(f"{name} is {value}, it must be at least {least}")
+        _check_number("batch_size", batch_size, 1)
+        _check_number("prefetch", prefetch, 0)
+        _check_number("num_threads", 1 if num_threads is None else num_threads, 1)
+        _check_number("max_batches", 1 if max_batches is None else max_batches, 1)
+        _check_number("seed", seed, 0)
         self.store = store
         self.sampler = sampler
         self.seeds = ops.check_ids(seeds, store.num_nodes)
@@ -124,6 +122,7 @@ class Loader:
 
     def set_epoch(self, epoch: int) -> None:
         """The number the next pass takes."""
+        _check_number("epoch", epoch, 0)
         self._epoch = epoch
 
     def __iter__(self) -> Iterator[MiniBatch]:
@@ -137,6 +136,7 @@ class Loader:
         more: asked before each minibatch but the first is begun, with its number. Where it says no the pass
         ends with those that are under way, so that nothing was read for a minibatch that nobody gets.
         """
+        _check_number("epoch", epoch, 0)
         self._epoch = epoch + 1
         self.seconds = dict.fromkeys(self.seconds, 0.0)
         numbers: Iterable[int] = range(first, len(self))
@@ -171,7 +171,8 @@ class Loader:
             while pending:
                 yield self._next(pending)
         finally:  # also when the consumer leaves early or a batch fails
-            threads.shutdown(wait=True, cancel_futures=True)
+            with suppress(RuntimeError):  # one of the threads, which cannot wait for itself, collects garbage
+                threads.shutdown(wait=True, cancel_futures=True)
             cuda = self.store.cuda
             if pending and cuda is not None:  # what nobody takes may still be under way
                 self._streams.wait(cuda)
@@ -216,6 +217,13 @@ class Loader:
         with self._lock:
             self.seconds[what] += now - start
         return now
+
+
+def _check_number(name: str, number: object, least: int) -> None:
+    if not isinstance(number, int | np.integer):
+        raise TypeError(f"{name} is {number!r}, an int is wanted")
+    if not least <= number < 1 << 64:
+        raise ValueError(f"{name} is {number}, it must be at least {least} and below 2^64")
 
 
 def default_prefetch(on_device: bool) -> int:

@@ -114,7 +114,7 @@ def bad_places(lowest: int, highest: int, num_out: int) -> IndexError:
 
 def _device_ids(ids: torch.Tensor) -> torch.Tensor:
     if not _is_integer(ids):
-        hint = "; a mask becomes ids by mask.nonzero()" if ids.dtype == torch.bool else ""
+        hint = ops.MASK_HINT * (ids.dtype == torch.bool)
         raise TypeError(f"ids have dtype {ids.dtype}, want integers{hint}")
     if ids.ndim != 1:
         raise ValueError(f"ids have shape {tuple(ids.shape)}, want one dimension")

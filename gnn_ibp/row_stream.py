@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -113,39 +114,49 @@ class ArrayRows:
 
 
 class IteratedRows:
-    """Rows of an iterator, which runs once. Its leading `SAMPLE_BYTES` are held and give the sample."""
+    """Rows of an iterator, which runs once. Its leading `SAMPLE_BYTES` are held and give the sample.
+
+    Blocks are copied, some MiB at a time: the iterator may use their memory again, and they may be mapped.
+    """
 
     num_rows = None
 
     def __init__(self, blocks: Iterable[Rows], what: str) -> None:
         self._what = what
-        self._rest = iter(blocks)
-        first = self._next()
+        rest = iter(blocks)
+        first = next(rest, None)
         if first is None:
             raise ValueError(f"{what}: there is no block of rows, so what a row looks like is unknown")
-        self.row_type = RowType.of(first)
-        self._leading = [first]
+        self.row_type = RowType.of(self._checked(first))
+        self._leading: list[Rows] = []
+        self._rest = self._pieces(chain([first], rest))
 
     def sample(self, seed: int) -> Rows:
-        held = sum(len(block) for block in self._leading)
-        while held * self.row_type.row_bytes < SAMPLE_BYTES and (block := self._next()) is not None:
-            self._leading.append(self._alike(block))
-            held += len(block)
+        held = sum(len(piece) for piece in self._leading)
+        while held * self.row_type.row_bytes < SAMPLE_BYTES and (piece := next(self._rest, None)) is not None:
+            self._leading.append(piece)
+            held += len(piece)
         ids = fit_sample_ids(held, self.row_type.row_bytes, seed)
         return ArrayRows(concatenate(self._leading)).take(ids)
 
     def blocks(self, first_row: int = 0) -> Iterator[Rows]:
-        return skip_rows(self._all_blocks(), first_row)
+        return skip_rows(self._all_pieces(), first_row)
 
-    def _all_blocks(self) -> Iterator[Rows]:
+    def _all_pieces(self) -> Iterator[Rows]:
         while self._leading:
-            yield from ArrayRows(self._leading.pop(0)).blocks()
-        while (block := self._next()) is not None:
-            yield from ArrayRows(self._alike(block)).blocks()
+            yield self._leading.pop(0)
+        yield from self._rest
 
-    def _next(self) -> Rows | None:
-        block = next(self._rest, None)
-        return None if block is None else checked_rows(block, f"a block of {self._what}")
+    def _pieces(self, blocks: Iterable[Rows]) -> Iterator[Rows]:
+        step = block_rows(self.row_type)
+        for block in blocks:
+            rows = self._alike(self._checked(block))
+            for first in range(0, max(1, len(rows)), step):  # of no rows one without rows
+                piece = rows[first : first + step]
+                yield piece.clone() if isinstance(piece, Tensor) else piece.copy()
+
+    def _checked(self, block: Rows) -> Rows:
+        return checked_rows(block, f"a block of {self._what}")
 
     def _alike(self, block: Rows) -> Rows:
         came = RowType.of(block)
@@ -184,6 +195,11 @@ class TakenRows:
 def checked_rows(rows: object, what: str) -> Rows:
     """`rows` as an array of rows in native byte order; TypeError for anything else."""
     if isinstance(rows, Tensor):
+        if rows.layout != torch.strided:
+            raise TypeError(
+                f"{what} is a {rows.layout} tensor, wanted a dense one: {what}.to_dense(); "
+                "Dataset.from_pyg takes sparse node features as they are"
+            )
         rows = rows.detach().cpu()
     elif not isinstance(rows, np.ndarray):
         raise TypeError(f"{what} is a {type(rows).__name__}, wanted a NumPy array or a torch tensor")
@@ -194,6 +210,10 @@ def checked_rows(rows: object, what: str) -> Rows:
         )
     if not rows.ndim:
         raise ValueError(f"{what} is a single number, wanted one row per node or edge")
+    try:
+        RowType.of(rows)
+    except TypeError as error:
+        raise TypeError(f"{what}: {error}") from None
     return rows
 
 

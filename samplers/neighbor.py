@@ -1,6 +1,7 @@
 """NeighborSampler: draws the in-neighbourhood of seed nodes, for our loader and for PyG's."""
 
 from collections.abc import Sequence
+from operator import index
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from torch_geometric.sampler import (
 from torch_geometric.sampler.neighbor_sampler import edge_sample, node_sample
 
 from gnn_ibp import ops
-from gnn_ibp.graph import Graph
+from gnn_ibp.graph import Graph, graph_of
 from gnn_ibp.sample import Sample
 from gnn_ibp.samplers.negatives import keyed_negatives
 
@@ -57,7 +58,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         self, graph: Any, num_neighbors: Sequence[int], replace: bool = False, seed: int = 0
     ) -> None:
         super().__init__()
-        self.graph: Graph = graph if isinstance(graph, Graph) else graph.graph
+        self.graph: Graph = graph_of(graph)
         self.num_neighbors = [_fanout(hop, fanout) for hop, fanout in enumerate(num_neighbors)]
         self.replace = replace
         self.seed = _counter("seed", seed)
@@ -83,7 +84,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
 
     def set_epoch(self, epoch: int) -> None:
         """Makes PyG's loaders draw anew; our own loader passes the epoch to `sample` by itself."""
-        self._epoch[0] = _counter("epoch", epoch)
+        self._epoch[0] = _counter("epoch", epoch, bits=63)
 
     def sample(self, seeds: ArrayLike | Tensor, *, epoch: int = 0, batch: int = 0) -> Sample:
         """The neighbourhood of `seeds` in batch number `batch` of `epoch`; from many threads at once.
@@ -140,17 +141,23 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
 
 
 def _fanout(hop: int, fanout: Any) -> int:
-    if isinstance(fanout, bool) or not isinstance(fanout, (int, np.integer)):
-        raise TypeError(f"num_neighbors[{hop}] is {fanout!r}, wanted is an int")
-    if not -1 <= fanout < 2**63:
-        raise ValueError(f"num_neighbors[{hop}] is {fanout}, wanted is a count, or -1 for all neighbours")
-    return int(fanout)
+    count = _integer(f"num_neighbors[{hop}]", fanout)
+    if not -1 <= count < 2**63:
+        raise ValueError(f"num_neighbors[{hop}] is {count}, wanted is a count, or -1 for all neighbours")
+    return count
 
 
-def _counter(name: str, value: int) -> int:
-    if not 0 <= value < 2**64:
-        raise ValueError(f"{name} is {value}, it must lie between 0 and 2^64 - 1")
-    return int(value)
+def _counter(name: str, value: Any, bits: int = 64) -> int:
+    number = _integer(name, value)
+    if not 0 <= number < 2**bits:
+        raise ValueError(f"{name} is {number}, it must lie between 0 and 2^{bits} - 1")
+    return number
+
+
+def _integer(name: str, value: Any) -> int:
+    if isinstance(value, bool) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name} is {value!r}, wanted is an int")
+    return index(value)
 
 
 def _check_homogeneous(inputs: NodeSamplerInput | EdgeSamplerInput) -> None:

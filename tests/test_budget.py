@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from gnn_ibp.budget import format_bytes, free_memory, parse_bytes
@@ -36,6 +37,11 @@ def test_sizes_are_read_as_written(text: str | int, num_bytes: int) -> None:
 def test_unreadable_sizes_are_refused_with_an_example(text: str) -> None:
     with pytest.raises(ValueError, match=r"512MiB|whole number"):
         parse_bytes(text)
+
+
+def test_numpys_integers_are_integers() -> None:
+    assert type(parse_bytes(np.int64(5))) is int
+    assert parse_bytes(np.uint32(5)) == 5
 
 
 def test_negative_numbers_and_other_types_are_refused() -> None:

@@ -3,6 +3,7 @@
 import errno
 import pickle
 import shutil
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from array_dataset import EDGES, NUM_EDGES, NUM_NODES, SPLIT, X, Y, rows, write
 
 from gnn_ibp import Dataset
 from gnn_ibp.errors import FormatError
+from gnn_ibp.row_stream import IteratedRows
 
 
 def test_arrays_come_back_as_they_went_in(tmp_path: Path) -> None:
@@ -74,6 +76,48 @@ def test_an_iterator_of_blocks_is_read_once_and_tells_the_number_of_nodes(
     np.testing.assert_array_equal(rows(dataset).numpy(), X)
     assert dataset.num_nodes == NUM_NODES
     assert next(blocks, None) is None
+
+
+@pytest.mark.parametrize("torch_rows", [False, True])
+def test_an_iterator_may_fill_the_same_memory_for_every_block(tmp_path: Path, torch_rows: bool) -> None:
+    def blocks() -> Any:
+        block = np.empty((8, 6), np.float32)
+        for first in range(0, NUM_NODES, 8):
+            block[:] = X[first : first + 8]
+            yield torch.from_numpy(block) if torch_rows else block
+
+    dataset = write(tmp_path / "ds", x=blocks())
+    with dataset.feature_file() as file:
+        rows = file.row_type.empty(NUM_NODES)
+        file.read(np.arange(NUM_NODES), rows)
+    np.testing.assert_array_equal(rows, X)
+
+
+def test_a_mapped_block_is_read_in_little_memory(tmp_path: Path) -> None:
+    num_rows, row_bytes = 1 << 20, 512
+    rows = np.memmap(tmp_path / "rows", np.float32, "w+", shape=(num_rows, row_bytes // 4))
+    stream = IteratedRows([rows], "x")
+    tracemalloc.start()
+    try:
+        assert len(stream.sample(0)) > 1000
+        assert sum(len(block) for block in stream.blocks()) == num_rows
+        assert tracemalloc.get_traced_memory()[1] < num_rows * row_bytes // 2
+    finally:
+        tracemalloc.stop()
+
+
+def test_counts_may_be_of_any_integer_type(tmp_path: Path) -> None:
+    dataset = Dataset.from_arrays(
+        tmp_path / "ds", edge_index=EDGES, y=Y, num_nodes=np.int64(NUM_NODES), num_classes=torch.tensor(9)
+    )
+    assert (dataset.num_nodes, dataset.num_classes) == (NUM_NODES, 9)
+
+
+def test_labels_may_be_of_half_precision(tmp_path: Path, recwarn: pytest.WarningsRecorder) -> None:
+    labels = np.where(np.arange(NUM_NODES) < 20, Y, np.nan).astype(np.float16)
+    expected = np.where(np.arange(NUM_NODES) < 20, Y, -1)
+    assert write(tmp_path / "ds", y=labels).y.tolist() == expected.tolist()
+    assert not recwarn.list
 
 
 def test_graphs_without_features_edges_or_labels_are_legal(tmp_path: Path) -> None:

@@ -7,10 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from array_dataset import EDGES, NUM_NODES, X, Y, write
 
 from gnn_ibp import Dataset
-from gnn_ibp.errors import FormatError
+from gnn_ibp.errors import FormatError, SettingsError
 
 
 def test_blocks_of_different_rows_are_refused(tmp_path: Path) -> None:
@@ -100,6 +101,46 @@ def test_rows_that_cannot_be_stored_are_refused(tmp_path: Path) -> None:
         write(tmp_path / "ds", x=3)
     with pytest.raises(ValueError, match=r"attribute '\.\./x'"):
         write(tmp_path / "ds", features={"../x": X})
+    with pytest.raises(ValueError, match=r"feature 'x\.raw': names that end in \.raw"):
+        write(tmp_path / "ds", features={"x.raw": X})
+    with pytest.raises(TypeError, match=r"x is a torch\.sparse_coo tensor, .*: x\.to_dense\(\)"):
+        write(tmp_path / "ds", x=torch.from_numpy(X).to_sparse())
+
+
+@pytest.mark.parametrize(
+    ("array", "error", "message"),
+    [
+        (np.full(NUM_NODES, "a"), TypeError, "group: rows cannot be of dtype 'str32'"),
+        (np.zeros(NUM_NODES, "M8[D]"), TypeError, "group: rows cannot be of dtype 'datetime64"),
+        (np.zeros(NUM_NODES, ">i4"), TypeError, "group is in foreign byte order"),
+        (np.zeros(NUM_NODES, object), TypeError, "group: rows cannot be of dtype 'object'"),
+        (np.array(3), ValueError, "group is a single number"),
+        (torch.zeros(NUM_NODES, dtype=torch.bfloat16), TypeError, "group is a tensor of torch.bfloat16"),
+    ],
+)
+def test_arrays_that_could_not_be_read_back_are_refused(
+    tmp_path: Path, array: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        write(tmp_path / "ds", arrays={"group": array})
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    ("counts", "error", "message"),
+    [
+        ({"num_nodes": 2.5}, TypeError, r"num_nodes is 2\.5, an int is wanted"),
+        ({"num_nodes": -1}, ValueError, "num_nodes is -1, it must not be negative"),
+        ({"num_classes": -1}, ValueError, "num_classes is -1, it must not be negative"),
+        ({"seed": -1}, SettingsError, "seed is -1, it must not be negative"),
+    ],
+)
+def test_counts_that_are_none_are_refused(
+    tmp_path: Path, counts: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        Dataset.from_arrays(tmp_path / "ds", x=X, **counts)
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_data_set_that_is_there_is_never_overwritten(tmp_path: Path) -> None:

@@ -191,6 +191,16 @@ def test_bad_ids_are_told_before_any_work(store, name, ids, error, words):
     assert store.stats()["cache"]["lookups"] == 0
 
 
+def test_hot_set_by_degree_keeps_no_topology_in_memory(dataset):
+    fresh = Dataset.open(dataset.path)
+    store = FeatureStore(fresh, cache_bytes="8KiB")
+    assert "graph" not in vars(fresh)
+    fresh.graph.check()
+    again = FeatureStore(fresh, cache_bytes="8KiB")
+    for one, other in zip(store.caches().values(), again.caches().values(), strict=True):
+        np.testing.assert_array_equal(one.source.slot_of, other.source.slot_of)
+
+
 def test_unknown_names_are_told_with_those_there_are(store):
     with pytest.raises(KeyError, match="did you mean 'year'"):
         store[None, "yaer", IDS]
@@ -251,6 +261,16 @@ def test_damage_is_told_and_not_served(dataset, tmp_path):
     path.write_bytes(content)
     with pytest.raises(FormatError, match=r"x\.ibp.*block 0"):
         FeatureStore(tmp_path / "copy", cache_bytes="1MiB")  # filling compares checksums
+
+
+def test_damaged_topology_is_told_where_degrees_are_counted(tmp_path):
+    small_dataset.make(tmp_path / "copy")
+    path = tmp_path / "copy" / "indices.npy"
+    indices = np.load(path)
+    indices[100] = -7
+    np.save(path, indices)
+    with pytest.raises(FormatError, match=r"copy: the edges of node \d+ are damaged"):
+        FeatureStore(tmp_path / "copy")
 
 
 def test_graphs_without_features_or_labels_are_legal(tmp_path):

@@ -88,6 +88,14 @@ def test_no_heat_makes_no_order() -> None:
     assert hottest_first(np.empty(0, np.int32)).tolist() == []
 
 
+def test_heat_that_32_bits_cannot_count_stays_hottest() -> None:
+    class Hub:
+        def out_degree(self) -> np.ndarray:
+            return np.array([2**40, 5, 7])
+
+    assert visited_then_degree(np.array([0, 2**30, 3], np.int32), Hub()).tolist() == [1, 2, 0]
+
+
 def test_visited_nodes_come_before_all_others() -> None:
     rng = np.random.default_rng(1)
     graph = Graph(np.array([0] + 300 * [5000]), rng.integers(0, 300, 5000).astype(np.int32))

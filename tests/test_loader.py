@@ -1,7 +1,9 @@
 """Minibatches come in order, exact, and the same however they are prepared."""
 
 import gc
+import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -191,11 +193,67 @@ def test_seconds_are_told_per_epoch(store, sampler):
         ({"num_threads": 0}, "num_threads is 0"),
         ({"max_batches": 0}, "max_batches is 0"),
         ({"seed": -1}, "seed is -1"),
+        ({"seed": 2**64}, "seed is 18446744073709551616"),
     ],
 )
 def test_settings_out_of_range_are_refused(store, sampler, settings, words):
     with pytest.raises(ValueError, match=words):
         make(store, sampler, **settings)
+
+
+@pytest.mark.parametrize("name", ["batch_size", "prefetch", "num_threads", "max_batches", "seed"])
+def test_settings_that_are_no_ints_are_refused(store, sampler, name):
+    with pytest.raises(TypeError, match=rf"{name} is 1\.5, an int is wanted"):
+        make(store, sampler, **{name: 1.5})
+    make(store, sampler, **{name: np.int64(1)})
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_epochs_that_cannot_be_are_refused(store, sampler, shuffle):
+    loader = make(store, sampler, shuffle=shuffle)
+    with pytest.raises(ValueError, match="epoch is -1"):
+        loader.set_epoch(-1)
+    with pytest.raises(ValueError, match="epoch is -1"):
+        loader.batches(-1)
+    assert len(list(loader)) == len(loader)
+
+
+def loader_threads():
+    return [thread for thread in threading.enumerate() if thread.name.startswith("gnn_ibp.Loader")]
+
+
+def test_a_pass_may_be_collected_by_one_of_its_threads(store, dataset, monkeypatch):
+    """As garbage: the thread cannot wait for itself."""
+    ignored = []
+    monkeypatch.setattr(sys, "unraisablehook", ignored.append)
+    inside, forgotten = threading.Event(), threading.Event()
+
+    class Collecting:
+        def sample(self, seeds, *, epoch=0, batch=0):
+            if batch > 1:
+                inside.set()
+                forgotten.wait(30)
+                gc.collect()
+            return NeighborSampler(dataset, [2]).sample(seeds, epoch=epoch, batch=batch)
+
+    def leave():
+        batches = iter(make(store, Collecting(), batch_size=16, prefetch=4, num_threads=2))
+        next(batches)
+        inside.wait(30)
+        circle = [batches]
+        circle.append(circle)
+
+    gc.disable()
+    try:
+        leave()
+    finally:
+        gc.enable()
+    forgotten.set()
+    deadline = time.monotonic() + 30
+    while loader_threads() and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not loader_threads()
+    assert not ignored
 
 
 def test_seeds_that_are_no_nodes_are_refused(store, sampler):

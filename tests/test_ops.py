@@ -88,6 +88,15 @@ def test_ids_that_are_no_list_of_integers_are_refused(ids: Any, error: type[Exce
         ops.check_ids(ids, 10)
 
 
+@pytest.mark.parametrize("mask", [np.array([True, False, True]), torch.tensor([True, False, True])])
+def test_a_mask_is_answered_with_what_makes_ids_of_it(mask: Any) -> None:
+    with pytest.raises(TypeError, match=r"torch.where\(mask\)\[0\] or numpy.flatnonzero\(mask\)"):
+        ops.check_ids(mask, 3)
+    where = torch.where if isinstance(mask, torch.Tensor) else np.flatnonzero
+    ids = where(mask)
+    assert ops.check_ids(ids[0] if isinstance(ids, tuple) else ids, 3).tolist() == [0, 2]
+
+
 def mixed_rows(num_rows: int = 100, num_columns: int = 24) -> np.ndarray:
     """uint8 rows: some all zero, some dense, some half of each."""
     rng = np.random.default_rng(1)

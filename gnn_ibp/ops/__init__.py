@@ -16,6 +16,7 @@ from gnn_ibp.ops.edge_records import EdgeRecords
 from gnn_ibp.ops.encode import decode_all, encode_rows, ibp2_codec, ibp_codec, stored_sizes
 from gnn_ibp.ops.fit import fit_positions, fit_sweep, fit_threshold
 from gnn_ibp.ops.gather import (
+    MASK_HINT,
     Gathered,
     KernelCodec,
     Missing,
@@ -50,6 +51,7 @@ from gnn_ibp.ops.threads import num_threads, set_num_threads
 
 __all__ = [
     "COUNT_WORDS",
+    "MASK_HINT",
     "CscArrays",
     "DeviceKernel",
     "DeviceSource",

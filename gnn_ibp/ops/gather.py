@@ -13,6 +13,8 @@ from gnn_ibp import _kernels
 from gnn_ibp.errors import FormatError
 from gnn_ibp.rows import AnyIds, Bytes, EncodedRows, Ids
 
+MASK_HINT = "; a mask becomes ids by torch.where(mask)[0] or numpy.flatnonzero(mask)"
+
 
 class KernelCodec(Protocol):
     """What the kernels need of a row format."""
@@ -74,8 +76,7 @@ def check_ids(ids: ArrayLike | torch.Tensor, num_rows: int) -> Ids:
     if array.size == 0 and isinstance(ids, list | tuple):
         array = array.astype(np.int64)
     if array.dtype.kind not in "iu":
-        hint = "; a mask becomes ids by mask.nonzero()" if array.dtype.kind == "b" else ""
-        raise TypeError(f"ids have dtype {array.dtype}, want integers{hint}")
+        raise TypeError(f"ids have dtype {array.dtype}, want integers{MASK_HINT * (array.dtype.kind == 'b')}")
     if array.ndim != 1:
         raise ValueError(f"ids have shape {array.shape}, want one dimension")
     checked = np.ascontiguousarray(array, dtype=np.int64)

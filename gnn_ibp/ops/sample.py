@@ -24,8 +24,8 @@ def sample_neighbors(
     """Draws the neighbourhood of `seeds`, which have been checked, on the calling thread.
 
     by_node: reads `indices` ascending from node to node in each hop, for a file; it changes nothing else.
-    Raises FormatError where what is read of `indptr` or `indices` is damaged, MemoryError for a sample that is
-    too large.
+    Raises FormatError where what is read of `indptr` or `indices` is damaged, MemoryError for a sample that
+    does not fit.
     """
     try:
         *arrays, num_nodes, num_edges = _kernels.sample_neighbors(

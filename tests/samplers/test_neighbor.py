@@ -271,6 +271,14 @@ def test_settings_out_of_range_are_named():
         NeighborSampler(graph, [2.5])
     with pytest.raises(ValueError, match="seed is -1"):
         NeighborSampler(graph, [3], seed=-1)
+    with pytest.raises(TypeError, match=r"seed is 1\.5"):
+        NeighborSampler(graph, [3], seed=1.5)
+    with pytest.raises(TypeError, match=r"epoch is 1\.5"):
+        NeighborSampler(graph, [3]).set_epoch(1.5)
+    with pytest.raises(ValueError, match=r"epoch is 9223372036854775808, .* 2\^63 - 1"):
+        NeighborSampler(graph, [3]).set_epoch(2**63)
+    with pytest.raises(TypeError, match="a str has no graph; give a Dataset"):
+        NeighborSampler("path", [3])
     with pytest.raises(ValueError, match="batch is -1"):
         NeighborSampler(graph, [3]).sample([0], batch=-1)
 
@@ -287,24 +295,23 @@ def test_damaged_topology_is_an_error_not_a_crash(indptr, indices):
 
 WITHOUT_MEMORY = """
 import resource, numpy as np
-from gnn_ibp.graph import Graph
-from gnn_ibp.samplers import NeighborSampler
+from gnn_ibp import ops
 
 ids = np.arange((1 << 22) + 1)
-sampler = NeighborSampler(Graph(np.zeros(len(ids) + 1, np.int64), np.empty(0, np.int32)), [2])
-sampler.sample([0])
+graph = np.zeros(len(ids) + 1, np.int64), np.empty(0, np.int32)
+ops.sample_neighbors(*graph, ids[:1], [2], False, 0)
 held = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 _, most = resource.getrlimit(resource.RLIMIT_AS)
 resource.setrlimit(resource.RLIMIT_AS, (held + (80 << 20), most))  # for the nodes, not for the table of ids
 try:
-    sampler.sample(ids)
+    ops.sample_neighbors(*graph, ids, [2], False, 0)
 except MemoryError as error:
     assert "smaller batches" in str(error), error
 else:
     raise SystemExit("there was memory")
 resource.setrlimit(resource.RLIMIT_AS, (most, most))
 for _ in range(2):
-    assert (sampler.sample(ids).node_ids.numpy() == ids).all()
+    assert (ops.sample_neighbors(*graph, ids, [2], False, 0).node_ids.numpy() == ids).all()
 """
 
 
