@@ -38,7 +38,7 @@ def test_a_bad_id_is_the_same_error_wherever_it_is_found(tmp_path: Path, bad: in
     ("ids", "error", "message"),
     [
         (torch.tensor([0.5]), TypeError, "float32, want integers"),
-        (torch.tensor([True]), TypeError, r"bool, want integers; a mask becomes ids by mask\.nonzero"),
+        (torch.tensor([True]), TypeError, "bool, want integers; a mask becomes ids by torch"),
         (torch.tensor([[1]]), ValueError, r"\(1, 1\), want one dimension"),
         (torch.tensor([1, 2]), ValueError, "out has 1 rows, there are 2 ids"),
         ([0.5], TypeError, "float64, want integers"),
