@@ -22,10 +22,10 @@ from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.fork_lock import ForkLock
 from gnn_ibp.graph import Graph
 from gnn_ibp.hotset import degree_hot_set
-from gnn_ibp.rows import AnyIds, Ids
+from gnn_ibp.rows import AnyIds
 from gnn_ibp.tiers import Stats, TieredRows, total
 
-HOT_SETS: dict[str, Callable[[Graph], Ids]] = {"degree": degree_hot_set}
+HOT_SETS: dict[str, Callable[[Graph], AnyIds]] = {"degree": degree_hot_set}
 """Hot sets that the graph alone tells, by name."""
 
 
@@ -54,8 +54,9 @@ class FeatureReaders:
 
     `x` is read through caches as the settings say, every other feature from its file, on the device of the
     settings. Worker processes leave the device alone, where it could not be used, and do not multiply memory:
-    a DataLoader's worker, and any child forked while the device was in use, read the files into CPU memory.
-    A pickled object carries the settings, nothing that is open.
+    what a DataLoader's worker opens, or any child forked while the device was in use, reads the files into
+    CPU memory. Readers on the CPU that were open before a fork go on in the child, caches included. A pickled
+    object carries the settings, nothing that is open.
 
     Raises what `open_device` raises, and ValueError where there are host_bytes and no device beside them.
     """

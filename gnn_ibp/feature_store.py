@@ -46,10 +46,11 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
     Everything comes back on the store's device; ids may lie there or on the CPU. Reading is safe from many
     threads, on each one's current stream.
 
-    A pickled store carries its path and settings, no rows. Inside a DataLoader worker, and in any child
-    that was forked from a process with the store on a GPU, it reads the files into CPU memory, without a
-    cache: workers neither touch the GPU nor multiply memory. With `filter_per_worker=False` PyG's loaders
-    fetch in the main process, through the caches, to the device.
+    A pickled store carries its path and settings, no rows. A forked child reads through the caches of its
+    parent, whose memory it shares. A spawned DataLoader worker, and any child that was forked from a process
+    with the store on a GPU, reads the files into CPU memory, without a cache: workers neither touch the GPU
+    nor multiply memory. With `filter_per_worker=False` PyG's loaders fetch in the main process, through the
+    caches, to the device.
 
     Args:
         dataset: a `Dataset`, or the path of one.

@@ -31,12 +31,13 @@ class Sampler(Protocol):
         """The neighborhood of `seeds`, int64 (n,), as the run itself draws it in this minibatch."""
 
 
-def degree_hot_set(graph: Topology) -> Ids:
-    """All nodes, those with most out-edges first; ties by id.
+def degree_hot_set(graph: Topology) -> AnyIds:
+    """All nodes (num_nodes,), those with most out-edges first; ties by id. int32 where ids fit.
 
-    The out-degree is how often a node occurs in `indices`: how often it can be sampled. int64 (num_nodes,).
+    The out-degree is how often a node occurs in `indices`: how often it can be sampled.
     """
-    return hottest_first(_heat(graph.out_degree())).astype(np.int64)
+    degrees = graph.out_degree()
+    return hottest_first(np.minimum(degrees, np.iinfo(np.int32).max).astype(np.int32))
 
 
 def presample(
@@ -105,11 +106,6 @@ def visited_then_degree(visits: Heat, graph: Topology) -> AnyIds:
     return hottest_first(visits)
 
 
-def by_degree(graph: Topology) -> AnyIds:
-    """`degree_hot_set` in half the memory: int32 where ids fit."""
-    return hottest_first(_heat(graph.out_degree()))
-
-
 def choosing_bytes(num_nodes: int) -> int:
     """What `visited_then_degree` takes: degrees and heat, or heat and two lists of nodes; and for a block."""
     id_bytes = 4 if num_nodes <= 1 << 31 else 8
@@ -154,7 +150,3 @@ def _digits(
         last = min(first + _STEP, len(heat))
         some = np.arange(first, last) if ids is None else ids[first:last]
         yield some, (top - heat[some] >> shift & 0xFFFF).astype(np.uint16)
-
-
-def _heat(degrees: Ids) -> Heat:
-    return np.minimum(degrees, np.iinfo(np.int32).max).astype(np.int32)

@@ -120,9 +120,10 @@ def _tiers(
 
 
 def subtract(after: Stats, before: Stats) -> Stats:
-    """What happened between two `stats()` of the same reader."""
+    """What happened between two `stats()` of the same reader; a tier not there before had no lookups."""
+    nothing: Counters = dict.fromkeys(_COUNTS, 0)
     return {
-        name: _with_rate({key: _count(tier, key) - _count(before[name], key) for key in _COUNTS})
+        name: _with_rate({key: _count(tier, key) - _count(before.get(name, nothing), key) for key in _COUNTS})
         for name, tier in after.items()
     }
 

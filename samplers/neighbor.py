@@ -51,7 +51,9 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
     degree - fanout + k + 1, and a place taken before stands for the last possible one.
 
     Through PyG's loaders pass `filter_per_worker=False`, so that workers sample only and no feature crosses
-    a process border. `batch.e_id` is the position of an edge in the graph's `indices`.
+    a process border. `batch.e_id` is the position of an edge in the graph's `indices`. Given a sampler,
+    `NeighborLoader` and `LinkNeighborLoader` do nothing with their own num_neighbors, replace, subgraph_type,
+    disjoint and weight_attr: what is drawn is told here. Types and times are refused with a ValueError.
     """
 
     def __init__(

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from gnn_ibp.graph import Graph
-from gnn_ibp.hotset import by_degree, degree_hot_set, hottest_first, presample, visited_then_degree
+from gnn_ibp.hotset import degree_hot_set, hottest_first, presample, visited_then_degree
 from gnn_ibp.sample import Sample
 
 
@@ -104,4 +104,3 @@ def test_visited_nodes_come_before_all_others() -> None:
     wanted = np.concatenate([visited[np.argsort(-visits[visited], kind="stable")], degree_hot_set(graph)])
     _, first = np.unique(wanted, return_index=True)
     assert visited_then_degree(visits, graph).tolist() == wanted[np.sort(first)].tolist()
-    assert by_degree(graph).tolist() == degree_hot_set(graph).tolist()

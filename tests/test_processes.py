@@ -23,6 +23,7 @@ from gnn_ibp.fork_lock import ForkLock
 from gnn_ibp.graph_store import GraphStore
 from gnn_ibp.loader import Loader
 from gnn_ibp.samplers import NeighborSampler
+from gnn_ibp.tiers import subtract
 
 HANG_S = 240
 NUM_COLUMNS = 1024
@@ -102,6 +103,18 @@ def test_a_lock_held_by_another_thread_is_free_in_the_child() -> None:
     done.set()
     thread.join()
     assert take()
+
+
+def test_a_forked_child_reads_through_the_caches_of_its_parent(dataset: Dataset) -> None:
+    store = FeatureStore(dataset, cache_bytes="16KiB")
+    before = store.stats()
+
+    def child() -> bool:
+        store[None, "x", torch.arange(small_dataset.NUM_NODES)]
+        return subtract(store.stats(), before)["cache"]["hits"] == store.caches()["cache"].num_rows > 0
+
+    assert fork(child)
+    assert store.stats() == before, "a child counts for itself"
 
 
 def test_children_forked_in_the_middle_of_reads_get_exact_rows(dataset: Dataset) -> None:

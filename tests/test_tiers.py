@@ -115,6 +115,7 @@ def test_two_snapshots_subtract_to_what_was_between(tmp_path: Path) -> None:
     assert between["cache"]["hits"] == 1
     assert before["cache"]["lookups"] == 3
     assert subtract(before, before)["cache"]["hit_rate"] is None
+    assert subtract(before, {}) == before
 
 
 def test_empty_cache_is_counted_and_never_in_the_way(tmp_path: Path) -> None:

@@ -6,7 +6,7 @@ import numpy as np
 from torch import Tensor
 
 from gnn_ibp.graph import Graph
-from gnn_ibp.hotset import Sampler, by_degree, count_visits, visited_then_degree
+from gnn_ibp.hotset import Sampler, count_visits, degree_hot_set, visited_then_degree
 from gnn_ibp.npy import read_npy
 from gnn_ibp.rows import AnyIds
 from gnn_ibp.train.config import Config
@@ -20,7 +20,7 @@ def hot_rows(config: Config, graph: Graph, sampler: Sampler, train_ids: Tensor, 
     if config.no_cache or config.hot_set == "none" or not most:
         return None
     if config.hot_set == "degree":
-        return by_degree(graph)[:most]
+        return degree_hot_set(graph)[:most]
     if config.hot_set == "presample":  # what it never saw comes after, where there is room
         visits = count_visits(
             sampler,

@@ -1,4 +1,4 @@
-"""The kernels behind one door: checks the arguments and picks the backend by the tensors' device."""
+"""The kernels behind one door, which checks their arguments: those of the CPU, and launches on a device."""
 
 from gnn_ibp.ops.counting import KernelCounting
 from gnn_ibp.ops.csc import CscArrays, build_csc, count_ids, first_bad_node
