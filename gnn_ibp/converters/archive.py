@@ -54,7 +54,7 @@ _REMEDY = "remove the archive, it is downloaded again then"
 def _opened(path: Path) -> zipfile.ZipFile:
     try:
         return zipfile.ZipFile(path)
-    except zipfile.BadZipFile as error:
+    except DAMAGED as error:
         raise FormatError(f"{path} is no zip archive, or it is cut short ({error}); {_REMEDY}") from error
 
 

@@ -34,7 +34,9 @@ class ZipArrays:
         self.path = Path(path)
         try:
             self._zip = zipfile.ZipFile(self.path)
-        except zipfile.BadZipFile as error:
+            if any(info.header_offset < 0 for info in self._zip.infolist()):
+                raise zipfile.BadZipFile("a member lies before its beginning")
+        except DAMAGED as error:
             raise FormatError(f"{self.path} is no .npz file, or it is cut short ({error})") from error
         self.names = [info.filename.removesuffix(_SUFFIX) for info in self._zip.infolist()]
 
@@ -86,9 +88,9 @@ class ZipArray:
                     f"{where} has .npy version {version}, versions (1, 0) and (2, 0) can be read"
                 )
             self.shape, fortran, self.dtype = readers[version](stream)
-        except FormatError:
+        except (FormatError, OSError, *DAMAGED):
             raise
-        except ValueError as error:
+        except Exception as error:  # NumPy reads it as text in Python, which can be wrong in every way
             raise FormatError(f"{where} has a damaged .npy header ({error})") from error
         if self.dtype.hasobject:
             raise FormatError(f"{where} holds Python objects; save it as an array of numbers")

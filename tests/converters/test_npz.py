@@ -12,6 +12,7 @@ from some_rows import feature_rows
 
 from gnn_ibp.converters.npz import npz_parts
 from gnn_ibp.converters.prepare import convert_source
+from gnn_ibp.converters.zip_arrays import ZipArrays
 from gnn_ibp.dataset import Dataset
 from gnn_ibp.errors import FormatError
 
@@ -145,6 +146,22 @@ def test_members_that_cannot_be_read_are_named_with_the_reason(
         convert(tmp_path)
     assert "graph.npz" in str(caught.value)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
+def test_whatever_byte_is_damaged_arrays_are_read_right_or_refused(tmp_path: Path, save: Any) -> None:
+    path, array = tmp_path / "g.npz", np.arange(12.0).reshape(6, 2)
+    save(path, x=array)
+    whole = path.read_bytes()
+    for at in range(len(whole)):
+        for byte in (ord("'"), 255):
+            path.write_bytes(whole[:at] + bytes([byte]) + whole[at + 1 :])
+            try:
+                arrays = ZipArrays(path)
+                for name in arrays.names:
+                    assert arrays.read(name).tobytes() == array.tobytes(), (at, byte)
+            except FormatError as error:
+                assert str(path) in str(error)
 
 
 def test_a_file_that_is_cut_or_damaged_or_missing_is_told(tmp_path: Path) -> None:
