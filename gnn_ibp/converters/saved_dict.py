@@ -1,6 +1,5 @@
 """Dictionaries saved by torch.save, of numbers, arrays and tensors, and of nothing that could run code."""
 
-import pickle
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,9 @@ def load_dict(path: Path) -> dict[str, Any]:
             loaded = torch.load(path, map_location="cpu", weights_only=True)
     except FileNotFoundError as error:
         raise FormatError(f"{path} is missing") from error
-    except (pickle.UnpicklingError, RuntimeError, EOFError, ValueError, KeyError, TypeError) as error:
+    except OSError:
+        raise
+    except Exception as error:  # torch and pickle raise this and that
         raise FormatError(
             f"{path} is damaged, or holds more than numbers and arrays, which is all that is read from it"
         ) from error

@@ -1,6 +1,7 @@
 """MAG240M's papers as a source: everything as it was, counts and splits from its saved dictionaries."""
 
 import os
+import struct
 from pathlib import Path
 from typing import Any
 
@@ -167,6 +168,19 @@ def test_files_that_are_missing_or_cut_are_named(tmp_path: Path, papers: SmallPa
         convert(tmp_path)
     path.unlink()
     with pytest.raises(FormatError, match=f"{path.name} is missing"):
+        convert(tmp_path)
+
+
+@pytest.mark.parametrize("error", [AssertionError("saved_id must be a tuple"), struct.error("unpack")])
+def test_whatever_torch_raises_of_a_damaged_file_names_it(
+    tmp_path: Path, papers: SmallPapers, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise error
+
+    write_mag240m(tmp_path, papers, SPLIT)
+    monkeypatch.setattr(torch, "load", fail)
+    with pytest.raises(FormatError, match=r"meta\.pt is damaged"):
         convert(tmp_path)
 
 
