@@ -41,7 +41,7 @@ class IndexedSlab {
         bases_.back() = at;
       }
       sizes_[i] = static_cast<uint32_t>(sizes[i] / layout_.unit);
-      at += layout_.aligned_size(static_cast<int64_t>(i));
+      at += layout_.aligned(static_cast<uint64_t>(sizes[i]));
     }
     layout_.bases = bases_.data();
     return at;
