@@ -174,8 +174,9 @@ class FeatureStore(torch_geometric.data.FeatureStore):  # type: ignore[misc]
 
     def add_edge_features(self, data: Data) -> Data:
         """Adds the edge features of a sampled `data` by its `e_id`; PyG's loaders take it as `transform`."""
+        e_id = data.e_id  # a feature may have this name
         for name in self._names("edge"):
-            data[name] = self._get_tensor(TensorAttr(None, name, data.e_id))
+            data[name] = self._get_tensor(TensorAttr(None, name, e_id))
         return data
 
     def _get_tensor(self, attr: TensorAttr) -> Tensor:

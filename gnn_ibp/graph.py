@@ -79,8 +79,8 @@ class Graph:
         return graph
 
     def _expect(self, advice: int) -> None:
-        if isinstance(self.indices, np.memmap):
-            self.indices._mmap.madvise(advice)  # type: ignore[attr-defined]
+        if self.on_disk:
+            self.indices._mmap.madvise(advice)  # type: ignore[union-attr]
 
     def __reduce__(self) -> tuple[Callable[..., "Graph"], tuple[Any, ...]]:
         if self.folder is not None:
@@ -102,7 +102,7 @@ class Graph:
     @property
     def on_disk(self) -> bool:
         """Whether `indices` are memory-mapped."""
-        return isinstance(self.indices, np.memmap)
+        return getattr(self.indices, "_mmap", None) is not None  # a copy is a np.memmap too, without a file
 
     @property
     def nbytes(self) -> int:

@@ -74,15 +74,15 @@ def count_visits(
     for name, number in numbers.items():
         if number is not None and number < 1:
             raise ValueError(f"{name} is {number}, it must be at least 1")
-    seed_ids = torch.as_tensor(seeds)
+    seed_ids = np.asarray(seeds)
     counts = np.zeros(num_nodes, np.int32)
     num_batches = -(-len(seed_ids) // batch_size)
     num_batches = min(num_batches, max_batches or num_batches)
     with progress("presampling", num_batches * num_epochs, "batch") as bar:
         for epoch in range(num_epochs):
-            order = torch.from_numpy(np.random.default_rng(epoch).permutation(len(seed_ids)))
+            order = np.random.default_rng(epoch).permutation(len(seed_ids))
             for batch in range(num_batches):
-                some = seed_ids[order[batch * batch_size : (batch + 1) * batch_size]]
+                some = torch.from_numpy(seed_ids[order[batch * batch_size : (batch + 1) * batch_size]])
                 ids = sampler.sample(some, epoch=epoch, batch=batch).node_ids.numpy()
                 if len(ids) and ids.max() >= len(counts):
                     counts.resize(max(int(ids.max()) + 1, 2 * len(counts)), refcheck=False)

@@ -109,6 +109,15 @@ def test_edge_features_come_by_e_id(store, dataset):
     assert edge_index[0, place].tolist() == dataset.graph.indices[e_id.numpy()].tolist()
 
 
+def test_edge_features_come_by_e_id_also_where_one_has_this_name(tmp_path):
+    path, edges = tmp_path / "ds", torch.tensor([[0, 1, 2], [1, 2, 0]])
+    features = {"e_id": torch.tensor([2, 2, 2]), "z": torch.arange(3)}
+    dataset = Dataset.from_arrays(path, edge_index=edges, num_nodes=3, edge_features=features)
+    data = FeatureStore(dataset).add_edge_features(Data(e_id=torch.tensor([0, 1])))
+    assert data.e_id.tolist() == [2, 2]
+    assert data.z.tolist() == dataset.graph.edge_perm[:2].tolist()
+
+
 def test_edge_features_come_through_pygs_loader(store, dataset):
     graph = GraphStore(dataset)
     loader = NodeLoader(

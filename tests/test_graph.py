@@ -139,6 +139,15 @@ def test_out_degree_counts_how_often_a_node_can_be_sampled(tmp_path):
         np.testing.assert_array_equal(degrees, np.bincount(edges[0], minlength=50))
 
 
+def test_indices_copied_from_a_mapping_are_in_memory(tmp_path):
+    folder = save(build_csc(random_edges(50, 400), 50).graph, tmp_path)
+    mapped = Graph.open(folder, mmap=True)
+    copied = Graph(np.array(mapped.indptr), mapped.indices.astype(np.int64))
+    assert isinstance(copied.indices, np.memmap)
+    assert (mapped.on_disk, copied.on_disk) == (True, False)
+    np.testing.assert_array_equal(copied.out_degree(), mapped.out_degree())
+
+
 @pytest.mark.parametrize("mmap", [False, True])
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_graph_opens_from_a_folder(tmp_path, mmap, dtype):

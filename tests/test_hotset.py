@@ -41,6 +41,13 @@ def test_presampled_nodes_come_most_visited_first() -> None:
     assert hot.dtype == np.int64
 
 
+def test_presampling_takes_read_only_seeds_without_a_warning(recwarn: pytest.WarningsRecorder) -> None:
+    seeds = np.arange(5)
+    seeds.setflags(write=False)
+    assert len(presample(EchoSampler(), seeds)) == 6
+    assert not recwarn.list
+
+
 def test_presampling_covers_every_seed_once_an_epoch_and_repeats_itself() -> None:
     seeds = np.arange(100, 110, dtype=np.int32)
     first, second = EchoSampler(), EchoSampler()
