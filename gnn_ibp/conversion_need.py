@@ -6,8 +6,7 @@ from pathlib import Path
 
 from gnn_ibp.budget import format_bytes
 from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
-from gnn_ibp.edge_sort_plan import NARROW_INDICES, NARROW_NODES, EdgeSortPlan
-from gnn_ibp.edge_stream import EdgeStream
+from gnn_ibp.edge_sort_plan import EdgeSortPlan
 from gnn_ibp.errors import SettingsError
 from gnn_ibp.fit_sample import fit_sample_bytes
 
@@ -26,19 +25,26 @@ class ConversionNeed:
     settings: ConversionSettings
     memory_bytes: int
 
-    def sort_plan(self, num_nodes: int) -> EdgeSortPlan | None:
-        """How the edges are sorted through files; None where memory holds them, or they need no sorting."""
-        if self._sort_in_memory_bytes(num_nodes) <= self.memory_bytes:
-            return None
-        return self._plan(num_nodes)
+    def sort_plan(self, num_nodes: int) -> EdgeSortPlan:
+        """How the edges are sorted: none of those that come in a graph."""
+        settings, parts = self.settings, self.parts
+        return EdgeSortPlan(
+            num_nodes,
+            0 if parts.graph is not None else parts.num_edges,
+            settings.undirected,
+            settings.dedup or settings.undirected,
+            bool(parts.edge_features or parts.edge_arrays),
+            self.memory_bytes,
+        )
 
     @property
     def smallest_memory_bytes(self) -> int:
         """The least `memory_bytes` that will do."""
         streams = (*self.parts.features.values(), *self.parts.edge_features.values())
         sample = max((fit_sample_bytes(rows.row_type.row_bytes) for rows in streams), default=0)
-        num_nodes = self.parts.num_nodes or 0
-        edges = min(self._sort_in_memory_bytes(num_nodes), self._plan(num_nodes).smallest_memory_bytes)
+        edges = (
+            self.sort_plan(self.parts.num_nodes or 0).smallest_memory_bytes if self.parts.graph is None else 0
+        )
         return max(ROWS_BYTES + FIT_FACTOR * sample, edges)
 
     def check_memory(self) -> None:
@@ -55,7 +61,8 @@ class ConversionNeed:
         parts = self.parts
         num_nodes = parts.num_nodes or 0
         num_edges = parts.num_edges * (1 if parts.graph else 1 + self.settings.undirected)
-        topology = 8 * num_nodes + num_edges * (4 if num_nodes <= NARROW_INDICES else 8)
+        plan = self.sort_plan(num_nodes)
+        topology = 8 * num_nodes + num_edges * plan.index_dtype.itemsize
         if parts.edge_features or parts.edge_arrays:
             topology += 8 * num_edges
         rest = sum(8 * len(ids) for ids in parts.splits.values()) + 8 * num_nodes * (parts.labels is not None)
@@ -64,8 +71,7 @@ class ConversionNeed:
             if stream.num_rows is None:
                 return None
             rest += stream.num_rows * (stream.row_type.row_bytes + 8)
-        plan = self.sort_plan(num_nodes)
-        return topology + max(rest, plan.file_bytes if plan else 0)  # runs are gone before features come
+        return topology + max(rest, plan.file_bytes)  # runs are gone before features come
 
     def check_disk(self, folder: Path, already_bytes: int) -> str:
         """The room that is needed and free, in words. SettingsError where it is not free.
@@ -83,29 +89,6 @@ class ConversionNeed:
                 f"{format_bytes(free)} are free in {folder}; free some space, or choose another folder"
             )
         return f"at most {format_bytes(needed)} of disk needed, {format_bytes(free)} free"
-
-    def _sort_in_memory_bytes(self, num_nodes: int) -> int:
-        """Of `build_csc`, and of edges that are collected for it first."""
-        parts = self.parts
-        if parts.graph is not None or parts.edge_index is None:
-            return 0
-        num_sorted = parts.num_edges * (1 + self.settings.undirected)
-        collected = 0
-        if isinstance(parts.edge_index, EdgeStream):
-            collected = 2 * parts.num_edges * parts.edge_index.dtype.itemsize
-        per_edge = 24 if max(num_nodes, num_sorted) <= NARROW_NODES else 40
-        return collected + num_sorted * per_edge + 16 * num_nodes
-
-    def _plan(self, num_nodes: int) -> EdgeSortPlan:
-        settings, parts = self.settings, self.parts
-        return EdgeSortPlan(
-            num_nodes,
-            parts.num_edges,
-            settings.undirected,
-            settings.dedup or settings.undirected,
-            bool(parts.edge_features or parts.edge_arrays),
-            self.memory_bytes,
-        )
 
 
 def whole_mib(num_bytes: int) -> str:

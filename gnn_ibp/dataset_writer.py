@@ -212,9 +212,8 @@ class _Conversion:
             *((name, len(array)) for name, array in parts.edge_arrays.items()),
         ):
             _check_count(name, count, EDGE, parts.num_edges)
-        plan = self._need.sort_plan(num_nodes)
         writer = TopologyWriter(parts, self._folder, self._work, self._journal, self._stages)
-        num_edges, perm = writer.write(num_nodes, self._settings, plan)
+        num_edges, perm = writer.write(self._need.sort_plan(num_nodes))
         for name, array in parts.edge_arrays.items():
             self._write_array(EDGE, name, array, num_edges, perm)
         for name, rows in parts.edge_features.items():

@@ -79,20 +79,6 @@ def both_ends(edge_index: Any) -> tuple[Any, Any]:
     return edge_index[0], edge_index[1]
 
 
-def collect_edges(edges: EdgeStream) -> ArrayEdges:
-    """All edges in memory. RuntimeError where the blocks hold another number of them than was announced."""
-    if isinstance(edges, ArrayEdges):
-        return edges
-    src, dst = np.empty(edges.num_edges, edges.dtype), np.empty(edges.num_edges, edges.dtype)
-    at = 0
-    for sources, targets in edges.blocks():
-        check_block(edges, at, sources, targets)
-        src[at : at + len(sources)], dst[at : at + len(sources)] = sources, targets
-        at += len(sources)
-    check_end(edges, at)
-    return ArrayEdges(src, dst)
-
-
 def check_block(edges: EdgeStream, at: int, src: Ends, dst: Ends) -> None:
     """RuntimeError where the block that begins with edge `at` is not what `edges` announced."""
     if len(src) != len(dst) or src.dtype != edges.dtype or dst.dtype != edges.dtype:

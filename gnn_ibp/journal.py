@@ -11,7 +11,7 @@ import numpy as np
 from gnn_ibp.disk_file import NewFile
 
 NAME = "journal.json"
-VERSION = 2
+VERSION = 3
 
 State = dict[str, Any]
 """Numbers, strings, and arrays; of one stage."""

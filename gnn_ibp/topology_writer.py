@@ -1,4 +1,4 @@
-"""Writes the topology of a data set: sorted in memory or through files, or taken as it is."""
+"""Writes the topology of a data set: sorted, or taken as it is."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -7,20 +7,22 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
-from gnn_ibp.edge_runs import remove_runs
+from gnn_ibp.csc_output import CscPaths
+from gnn_ibp.dataset_parts import DatasetParts
+from gnn_ibp.edge_sort import write_csc
 from gnn_ibp.edge_sort_plan import EdgeSortPlan
 from gnn_ibp.edge_stream import as_edge_stream
-from gnn_ibp.external_csc import CscPaths, write_csc
-from gnn_ibp.graph import build_csc
+from gnn_ibp.graph import Graph
 from gnn_ibp.journal import Journal
 from gnn_ibp.npy import read_npy, write_npy, write_npy_blocks
+from gnn_ibp.run_files import remove_runs
 from gnn_ibp.stages import Stages
 
 Ids = NDArray[np.int64]
 
 STAGE = "topology"
 _BLOCK_EDGES = 1 << 20
+_NO_EDGES = np.empty((2, 0), np.int64)
 
 
 class Topology(NamedTuple):
@@ -41,14 +43,14 @@ class TopologyWriter:
         self._edge_perm = folder / "edge_perm.npy"
         self._work, self._journal = work, journal
 
-    def write(self, num_nodes: int, settings: ConversionSettings, plan: EdgeSortPlan | None) -> Topology:
-        """Writes what the journal does not tell is there. plan: to sort through files; None: in memory.
+    def write(self, plan: EdgeSortPlan) -> Topology:
+        """Writes what the journal does not tell is there. plan: how edges are sorted that are not.
 
         Raises IndexError naming the first edge with an end that does not exist.
         """
         state = self._journal.get(STAGE)
         if state is None:
-            num_edges = self._write(num_nodes, settings, plan)
+            num_edges = self._write(plan)
             self._write_edge_perm(num_edges)
             self._journal.put(STAGE, num_edges=num_edges)
         else:
@@ -63,25 +65,17 @@ class TopologyWriter:
             return None
         return folder / "edge_perm.npy" if parts.edge_perm is None else work / "perm.npy"
 
-    def _write(self, num_nodes: int, settings: ConversionSettings, plan: EdgeSortPlan | None) -> int:
-        if plan:
-            edges = as_edge_stream(self._parts.edge_index)
-            return write_csc(edges, plan, self._paths, self._work, self._journal, self._stages)
-        with self._stages.measure("edges in memory") as stage:
-            num_edges = self._write_from_memory(num_nodes, settings)
-            stage.num_bytes, stage.num_edges = self._paths.indices.stat().st_size, self._parts.num_edges
-            return num_edges
+    def _write(self, plan: EdgeSortPlan) -> int:
+        if self._parts.graph is not None:
+            return self._copy(self._parts.graph)
+        edges = as_edge_stream(_NO_EDGES if self._parts.edge_index is None else self._parts.edge_index)
+        return write_csc(edges, plan, self._paths, self._work, self._journal, self._stages)
 
-    def _write_from_memory(self, num_nodes: int, settings: ConversionSettings) -> int:
-        parts, paths = self._parts, self._paths
-        graph, perm = parts.graph, None
-        if graph is None:
-            edges = np.empty((2, 0), np.int64) if parts.edge_index is None else parts.edge_index
-            graph, perm = build_csc(edges, num_nodes, undirected=settings.undirected, dedup=settings.dedup)
-        write_npy(paths.indptr, graph.indptr)
-        write_npy(paths.indices, graph.indices)
-        if paths.perm and perm is not None:
-            write_npy(paths.perm, perm)
+    def _copy(self, graph: Graph) -> int:
+        with self._stages.measure("copy edges") as stage:
+            write_npy(self._paths.indptr, graph.indptr)
+            write_npy(self._paths.indices, graph.indices)
+            stage.num_bytes, stage.num_edges = self._paths.indices.stat().st_size, graph.num_edges
         return graph.num_edges
 
     def _write_edge_perm(self, num_edges: int) -> None:

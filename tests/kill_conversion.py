@@ -6,8 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from gnn_ibp import edge_runs, edge_stream, external_csc, feature_conversion, row_stream
-from gnn_ibp.conversion_need import ConversionNeed
+from gnn_ibp import csc_output, edge_stream, feature_conversion, row_stream, run_files
 from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
 from gnn_ibp.dataset_writer import write_dataset
 from gnn_ibp.edge_sort_plan import EdgeSortPlan
@@ -50,8 +49,8 @@ def make_everything_small(
 ) -> None:
     """Blocks, runs, loads and checkpoints, so that a kill finds each of them unfinished."""
     edge_stream.BLOCK_EDGES = block_edges
-    edge_runs.CHECKPOINT_EDGES = checkpoint_edges
-    external_csc.CHECKPOINT_RECORDS = checkpoint_records
+    run_files.CHECKPOINT_EDGES = checkpoint_edges
+    csc_output.CHECKPOINT_RECORDS = checkpoint_records
     feature_conversion.CHECKPOINT_BYTES = checkpoint_bytes
     row_stream.BLOCK_BYTES = block_bytes
     EdgeSortPlan.run_records = property(lambda self: run_records)  # type: ignore[assignment,method-assign]
@@ -62,7 +61,7 @@ def make_everything_small(
 def convert(out: Path, seed: int = 0, **settings: bool) -> list[str]:
     """Converts within so little memory that edges go through files; returns what is said."""
     said: list[str] = []
-    ConversionNeed._sort_in_memory_bytes = lambda self, num_nodes: 1 << 60  # type: ignore[method-assign]
+    EdgeSortPlan.held = False  # type: ignore[assignment,method-assign]
     write_dataset(parts(seed), out, ConversionSettings(**{"undirected": True, **settings}), say=said.append)
     return said
 

@@ -5,20 +5,21 @@ import re
 import shutil
 import subprocess
 import sys
+from bisect import bisect_left
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from limited_conversion import NUM_EDGES, SETTINGS, DrawnEdges, DrawnRows, limited_parts
+from limited_conversion import NUM_EDGES, NUM_NODES, SETTINGS, DrawnEdges, DrawnRows, limited_parts
 
 from gnn_ibp.conversion_need import ConversionNeed
 from gnn_ibp.converters.prepare import convert_source
 from gnn_ibp.dataset import Dataset
 from gnn_ibp.dataset_parts import ConversionSettings
 from gnn_ibp.dataset_writer import write_dataset
-from gnn_ibp.edge_stream import collect_edges
+from gnn_ibp.edge_sort_plan import EdgeSortPlan
 from gnn_ibp.errors import SettingsError
 from gnn_ibp.graph import build_csc
 from gnn_ibp.train.cli import main
@@ -31,17 +32,26 @@ def smallest() -> int:
     return ConversionNeed(limited_parts(), SETTINGS, 0).smallest_memory_bytes
 
 
-def test_a_graph_whose_edges_exceed_the_memory_is_converted_within_it(tmp_path: Path) -> None:
+def smallest_with_runs() -> int:
+    """The least memory in which edges are sorted without files."""
+    need = ConversionNeed(limited_parts(), SETTINGS, 1 << 40)
+    plan = need.sort_plan(NUM_NODES)
+    assert plan.held
+    return bisect_left(range(plan.memory_bytes), True, key=lambda size: replace(plan, memory_bytes=size).held)
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_however_large_the_graph_it_is_converted_within_the_memory(tmp_path: Path, held: bool) -> None:
+    wanted = smallest_with_runs() if held else smallest()
     program = Path(__file__).with_name("limited_conversion.py")
-    command = [sys.executable, str(program), str(tmp_path / "ds"), "0"]
+    command = [sys.executable, str(program), str(tmp_path / "ds"), str(wanted)]
     child = subprocess.run(command, env=ENVIRONMENT, capture_output=True, text=True, check=False)
     assert not child.returncode, child.stderr
     memory_bytes, peak_bytes, _ = map(float, child.stdout.split())
-    assert memory_bytes == smallest() < NUM_EDGES * 2 * 8
+    assert memory_bytes == wanted and (wanted < NUM_EDGES * 2 * 8) != held
     assert peak_bytes <= memory_bytes
     dataset = Dataset.open(tmp_path / "ds")
-    edges = collect_edges(DrawnEdges())
-    expected = build_csc(edges, dataset.num_nodes, undirected=True).graph
+    expected = build_csc(DrawnEdges(), dataset.num_nodes, undirected=True).graph
     np.testing.assert_array_equal(dataset.graph.indptr, expected.indptr)
     np.testing.assert_array_equal(dataset.graph.indices, expected.indices)
 
@@ -71,7 +81,7 @@ def test_the_memory_budget_that_the_command_line_names_is_enough(
 def test_memory_changes_no_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = ConversionSettings(dedup=True)
     convert_source("synthetic:30000", tmp_path / "much", settings=settings)
-    monkeypatch.setattr(ConversionNeed, "_sort_in_memory_bytes", lambda self, num_nodes: 1 << 60)
+    monkeypatch.setattr(EdgeSortPlan, "held", False)
     convert_source("synthetic:30000", tmp_path / "little", settings=settings, memory_budget=4 << 30)
     for path in (tmp_path / "much").iterdir():
         assert path.read_bytes() == (tmp_path / "little" / path.name).read_bytes()

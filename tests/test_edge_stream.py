@@ -9,7 +9,8 @@ import torch
 
 from gnn_ibp import edge_stream
 from gnn_ibp.dataset import Dataset
-from gnn_ibp.edge_stream import ArrayEdges, EdgeStream, as_edge_stream, collect_edges
+from gnn_ibp.edge_stream import ArrayEdges, EdgeStream, as_edge_stream
+from gnn_ibp.graph import build_csc
 from gnn_ibp.row_stream import ArrayRows, IteratedRows, RowStream, TakenRows, skip_rows
 from gnn_ibp.row_type import RowType
 from gnn_ibp.sparse_rows import sparse_tensor_rows
@@ -44,8 +45,7 @@ def test_edges_come_in_order_from_any_edge_on(monkeypatch: pytest.MonkeyPatch, f
 def test_arrays_of_edges_become_streams(given: object) -> None:
     stream = as_edge_stream(given)
     assert isinstance(stream, EdgeStream) and (stream.num_edges, stream.dtype) == (1000, np.int64)
-    edges = collect_edges(stream)
-    np.testing.assert_array_equal([edges.src, edges.dst], EDGES)
+    np.testing.assert_array_equal(np.concatenate(list(stream.blocks()), axis=1), EDGES)
 
 
 def test_a_stream_of_edges_makes_the_data_set_that_its_array_makes(tmp_path: Path) -> None:
@@ -64,7 +64,7 @@ def test_a_stream_of_edges_makes_the_data_set_that_its_array_makes(tmp_path: Pat
 )
 def test_another_number_of_edges_than_was_announced_is_an_error(stream: EdgeStream, message: str) -> None:
     with pytest.raises(RuntimeError, match=message):
-        collect_edges(stream)
+        build_csc(stream, 50)
 
 
 ROWS = np.random.default_rng(1).integers(0, 3, (300, 4)).astype(np.float32)

@@ -31,18 +31,18 @@ ROOT = Path(__file__).parents[1]
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What `kill_conversion` changes is undone after each test."""
-    from gnn_ibp import conversion_need, edge_runs, edge_sort_plan, edge_stream, external_csc, row_stream
+    from gnn_ibp import csc_output, edge_sort_plan, edge_stream, row_stream, run_files
 
     for module, name in (
         (edge_stream, "BLOCK_EDGES"),
-        (edge_runs, "CHECKPOINT_EDGES"),
-        (external_csc, "CHECKPOINT_RECORDS"),
+        (run_files, "CHECKPOINT_EDGES"),
+        (csc_output, "CHECKPOINT_RECORDS"),
         (feature_conversion, "CHECKPOINT_BYTES"),
         (row_stream, "BLOCK_BYTES"),
         (edge_sort_plan.EdgeSortPlan, "run_records"),
         (edge_sort_plan.EdgeSortPlan, "load_records"),
         (edge_sort_plan.EdgeSortPlan, "shift"),
-        (conversion_need.ConversionNeed, "_sort_in_memory_bytes"),
+        (edge_sort_plan.EdgeSortPlan, "held"),
     ):
         monkeypatch.setattr(module, name, getattr(module, name))
     make_everything_small()

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from gnn_ibp import dataset_writer
-from gnn_ibp.conversion_need import ConversionNeed
 from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
+from gnn_ibp.edge_sort_plan import EdgeSortPlan
 from gnn_ibp.edge_stream import ArrayEdges
 from gnn_ibp.report import stage_lines
 from gnn_ibp.row_stream import ArrayRows
@@ -22,12 +22,11 @@ def parts() -> DatasetParts:
     return DatasetParts("staged", {"kind": "test"}, 500, edge_index=EDGES, features={"x": ArrayRows(x)})
 
 
-@pytest.mark.parametrize("through_files", [False, True])
+@pytest.mark.parametrize("held", [False, True])
 def test_a_conversion_tells_what_went_through_each_stage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, through_files: bool
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: bool
 ) -> None:
-    if through_files:
-        monkeypatch.setattr(ConversionNeed, "_sort_in_memory_bytes", lambda self, num_nodes: 1 << 60)
+    monkeypatch.setattr(EdgeSortPlan, "held", held)
     said: list[str] = []
     settings = ConversionSettings(undirected=True)
     dataset_writer.write_dataset(parts(), tmp_path / "quick", settings, say=said.append)
@@ -37,10 +36,8 @@ def test_a_conversion_tells_what_went_through_each_stage(
     header, *lines = said[2:]
     assert header.split()[:4] == ["stage", "amount", "seconds", "MB/s"]
     amounts = {line[:15].strip(): re.split(r" {2,}", line)[1] for line in lines}
-    if through_files:  # 3,000 edges of 2 int64; 6,000 records of 8 bytes
-        assert amounts["partition edges"] == amounts["sort edges"] == "46.9 KiB"
-    else:
-        assert "edges in memory" in amounts
+    # 3,000 edges of 2 int64; 6,000 records of 8 bytes
+    assert amounts["partition edges"] == amounts["sort edges"] == "46.9 KiB"
     assert amounts["fit x"] == amounts["encode x"] == "31.2 KiB"
     assert "checksums" in amounts
 

@@ -1,7 +1,7 @@
 """The kernels behind one door, which checks their arguments: those of the CPU, and launches on a device."""
 
 from gnn_ibp.ops.counting import KernelCounting
-from gnn_ibp.ops.csc import CscArrays, build_csc, count_ids, first_bad_node
+from gnn_ibp.ops.csc import count_ids, first_bad_node
 from gnn_ibp.ops.device import (
     COUNT_WORDS,
     DeviceSource,
@@ -52,7 +52,6 @@ from gnn_ibp.ops.threads import num_threads, set_num_threads
 __all__ = [
     "COUNT_WORDS",
     "MASK_HINT",
-    "CscArrays",
     "DeviceKernel",
     "DeviceSource",
     "EdgeRecords",
@@ -64,7 +63,6 @@ __all__ = [
     "ReadResult",
     "Source",
     "bad_id",
-    "build_csc",
     "check_ids",
     "check_index",
     "check_narrow_ids",

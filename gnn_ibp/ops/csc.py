@@ -1,6 +1,4 @@
-"""Topology kernels: edges to CSC, checks, degrees."""
-
-from typing import Any, NamedTuple
+"""Topology kernels: checks, degrees."""
 
 import numpy as np
 from numpy.typing import NDArray
@@ -9,27 +7,6 @@ from gnn_ibp import _kernels
 
 Ids = NDArray[np.int64]
 Indices = NDArray[np.int32] | NDArray[np.int64]
-
-
-class CscArrays(NamedTuple):
-    """indptr: int64 (num_nodes + 1,); indices: int32 or int64 (num_edges,); perm: int64 (num_edges,)."""
-
-    indptr: Ids
-    indices: Indices
-    perm: Ids
-
-
-def build_csc(
-    src: NDArray[Any], dst: NDArray[Any], num_nodes: int, undirected: bool, dedup: bool
-) -> CscArrays:
-    """Edges sorted by destination, source and position; `src`, `dst`: int32 or int64, the same, contiguous.
-
-    Raises IndexError naming the first edge that leaves [0, num_nodes).
-    """
-    bad = _kernels.first_bad_edge(src, dst, num_nodes)
-    if bad >= 0:
-        raise bad_edge(bad, src[bad], dst[bad], num_nodes)
-    return CscArrays(*_kernels.build_csc(src, dst, num_nodes, undirected, dedup))
 
 
 def bad_edge(position: int, src: object, dst: object, num_nodes: int) -> IndexError:

@@ -1,4 +1,4 @@
-"""Edges as records on their way through files: packed, partitioned and sorted by destination."""
+"""Edges as records on their way to their destinations: packed, partitioned and sorted."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ Indices = NDArray[np.int32] | NDArray[np.int64]
 
 @dataclass(frozen=True)
 class EdgeRecords:
-    """One kind of record. wide: node ids need 64 bits. ranked: with the position in the edge list.
+    """One kind of record. wide: of 64-bit words, not 32. ranked: with the position in the edge list.
 
     Records are uint8 arrays (n * record_bytes,). An edge and its reverse share a position.
     """
@@ -34,12 +34,17 @@ class EdgeRecords:
     def dtype(self) -> np.dtype[Any]:
         """src, dst and, where ranked, rank, whose highest bit is set for a reverse edge."""
         word = "<u8" if self.wide else "<u4"
-        return np.dtype([("src", word), ("dst", word), ("rank", "<u8")][: 2 + self.ranked])
+        return np.dtype([("src", word), ("dst", word), ("rank", word)][: 2 + self.ranked])
 
     @cached_property
     def tail_bytes(self) -> int:
         """What sorting takes for each record beside it and what comes out."""
         return int(_kernels.record_bytes(self.wide, self.ranked)[1])
+
+    def positions(self, records: NDArray[Any]) -> Ids:
+        """int64 (n,): where the edges of ranked records of `dtype` stood."""
+        ranks = records["rank"]
+        return (ranks & (np.iinfo(ranks.dtype).max >> 1)).astype(np.int64)
 
     def count(self, records: Bytes) -> int:
         """How many records the bytes hold."""
@@ -73,10 +78,11 @@ class EdgeRecords:
         perm: Ids | None,
         counts: Ids,
     ) -> int:
-        """Sorts buckets by destination, source and position; the first destination is `first_node`.
+        """Sorts the buckets of all runs by destination, source and position; the first is `first_node`.
 
-        starts: (num_buckets + 1,). Writes sources to indices and positions to perm, adds to counts
-        (num_buckets << shift,) how many edges each destination keeps, and returns how many are kept.
+        starts: (num_runs, num_buckets + 1), where the buckets of each run begin in records. Writes sources to
+        indices and positions to perm, adds to counts (num_buckets << shift,) how many edges each destination
+        keeps, and returns how many are kept.
         """
         sort: Callable[..., int] = _kernels.sort_records
         return sort(

@@ -1,9 +1,10 @@
-// Edges that are sorted through files, for Python.
+// Edges on their way to their destinations, for Python.
 #include "bindings/bindings.h"
 
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -55,16 +56,33 @@ void bind_pack_edges(nb::module_& m) {
       "ranked"_a, "out"_a.noconvert());
 }
 
+// starts: (num_runs, num_buckets + 1), ascending in each row.
+int64_t count_records(const In<int64_t, 2>& starts) {
+  const int64_t num_runs = static_cast<int64_t>(starts.shape(0)),
+                columns = static_cast<int64_t>(starts.shape(1));
+  require(columns > 0, "starts must have a column");
+  int64_t count = 0;
+  for (const int64_t* row = starts.data(); row < starts.data() + num_runs * columns; row += columns) {
+    require(row[0] >= 0 && std::is_sorted(row, row + columns), "starts must ascend");
+    count += row[columns - 1] - row[0];
+  }
+  return count;
+}
+
+int64_t last_record(const In<int64_t, 2>& starts) {
+  return starts.size() ? *std::max_element(starts.data(), starts.data() + starts.size()) : 0;
+}
+
 template <class Index>
 void bind_sort_records(nb::module_& m) {
   m.def(
       "sort_records",
-      [](In<uint8_t, 1> records, bool wide, bool ranked, In<int64_t, 1> starts, int64_t first_node, int shift,
+      [](In<uint8_t, 1> records, bool wide, bool ranked, In<int64_t, 2> starts, int64_t first_node, int shift,
          bool dedup, Out<uint8_t, 1> scratch, Out<Index, 1> indices, std::optional<Out<int64_t, 1>> perm,
          Out<int64_t, 1> counts) {
-        require(starts.size() > 0 && starts.data()[0] == 0, "starts must begin with 0");
-        const int64_t num_buckets = static_cast<int64_t>(starts.size()) - 1;
-        const int64_t num_records = starts.data()[num_buckets];
+        const int64_t num_records = count_records(starts);
+        const int64_t num_runs = static_cast<int64_t>(starts.shape(0));
+        const int64_t num_buckets = static_cast<int64_t>(starts.shape(1)) - 1;
         require(indices.size() >= static_cast<size_t>(num_records), "indices is too short");
         require(!perm || (ranked && perm->size() >= static_cast<size_t>(num_records)), "perm does not fit");
         require(shift >= 0 && shift < 62 && static_cast<int64_t>(counts.size()) >> shift >= num_buckets,
@@ -72,11 +90,15 @@ void bind_sort_records(nb::module_& m) {
         return with_record(wide, ranked, [&]<class Record>(Record) {
           require(scratch.size() / sizeof(Tail<Record>) >= static_cast<size_t>(num_records),
                   "scratch is too short");
-          const RecordBuckets<Record> buckets{records_of<Record>(records, num_records), starts.data(),
-                                              num_buckets, first_node, shift};
+          const RecordRuns<Record> runs{records_of<Record>(records, last_record(starts)),
+                                        starts.data(),
+                                        num_runs,
+                                        num_buckets,
+                                        first_node,
+                                        shift};
           auto* tails = reinterpret_cast<Tail<Record>*>(scratch.data());
           nb::gil_scoped_release release;
-          return sort_records(buckets, dedup, tails, indices.data(), perm ? perm->data() : nullptr,
+          return sort_records(runs, dedup, tails, indices.data(), perm ? perm->data() : nullptr,
                               counts.data());
         });
       },

@@ -15,23 +15,33 @@ namespace {
 constexpr int64_t kGrain = 1 << 16;
 
 template <class Word>
-EdgeRecord<Word> make_record(Word src, Word dst, uint64_t, EdgeRecord<Word>) {
+EdgeRecord<Word> make_record(Word src, Word dst, Word, EdgeRecord<Word>) {
   return {src, dst};
 }
 template <class Word>
-RankedRecord<Word> make_record(Word src, Word dst, uint64_t rank, RankedRecord<Word>) {
+RankedRecord<Word> make_record(Word src, Word dst, Word rank, RankedRecord<Word>) {
   return {src, dst, rank};
+}
+
+// Calls body(record) for the records of a bucket, run after run.
+template <class Record, class Body>
+void for_each_record(const RecordRuns<Record>& runs, int64_t bucket, const Body& body) {
+  const int64_t* starts = runs.starts + bucket;
+  for (int64_t run = 0; run < runs.num_runs; ++run, starts += runs.num_buckets + 1)
+    for (int64_t at = starts[0]; at < starts[1]; ++at) body(runs.records[at]);
 }
 
 // Sorts one bucket: by destination through counting, the edges of each destination by `sort_tails`.
 template <class Record, class Index>
-int64_t sort_bucket(const Record* records, int64_t num_records, int64_t first_node, int64_t num_nodes,
-                    bool dedup, Tail<Record>* tails, Index* indices, int64_t* perm, int64_t* counts) {
+int64_t sort_bucket(const RecordRuns<Record>& runs, int64_t bucket, bool dedup, Tail<Record>* tails,
+                    Index* indices, int64_t* perm, int64_t* counts) {
+  const int64_t num_nodes = int64_t{1} << runs.shift, first_node = runs.first_node + (bucket << runs.shift);
   std::vector<uint32_t> starts(num_nodes + 2, 0);  // [v + 2] counts, [v + 1] then tells where v's next goes
   const auto node_of = [&](const Record& record) { return static_cast<int64_t>(record.dst) - first_node; };
-  for (int64_t i = 0; i < num_records; ++i) ++starts[node_of(records[i]) + 2];
+  for_each_record(runs, bucket, [&](const Record& record) { ++starts[node_of(record) + 2]; });
   for (int64_t v = 0; v < num_nodes; ++v) starts[v + 2] += starts[v + 1];
-  for (int64_t i = 0; i < num_records; ++i) tails[starts[node_of(records[i]) + 1]++] = tail_of(records[i]);
+  for_each_record(runs, bucket,
+                  [&](const Record& record) { tails[starts[node_of(record) + 1]++] = tail_of(record); });
 
   int64_t num_kept = 0;
   for (int64_t v = 0; v < num_nodes; ++v) {
@@ -41,6 +51,17 @@ int64_t sort_bucket(const Record* records, int64_t num_records, int64_t first_no
     num_kept += kept;
   }
   return num_kept;
+}
+
+// Where the records of each bucket come to stand when those of all runs are brought together.
+template <class Record>
+std::vector<int64_t> bucket_places(const RecordRuns<Record>& runs) {
+  std::vector<int64_t> places(runs.num_buckets + 1, 0);
+  const int64_t* starts = runs.starts;
+  for (int64_t run = 0; run < runs.num_runs; ++run, starts += runs.num_buckets + 1)
+    for (int64_t bucket = 0; bucket <= runs.num_buckets; ++bucket)
+      places[bucket] += starts[bucket] - starts[0];
+  return places;
 }
 
 // Collects the records of a bucket until they fill a cache line, which is then written at once: memory is
@@ -98,11 +119,11 @@ int64_t pack_edges(const EdgeList<Id>& edges, int64_t num_nodes, int64_t first, 
     bool bad = false;
     for (int64_t i = begin; i < end; ++i) {
       const Word src = static_cast<Word>(edges.src[i]), dst = static_cast<Word>(edges.dst[i]);
-      const uint64_t position = static_cast<uint64_t>(first + i);
+      const Word position = static_cast<Word>(first + i);
       bad |= outside(edges.src[i]) | outside(edges.dst[i]);
       if (undirected) {
         out[2 * i] = make_record(src, dst, position, Record{});
-        out[2 * i + 1] = make_record(dst, src, position | kReverse, Record{});
+        out[2 * i + 1] = make_record(dst, src, position | kReverse<Word>, Record{});
       } else {
         out[i] = make_record(src, dst, position, Record{});
       }
@@ -149,18 +170,18 @@ void partition_records(const Record* records, int64_t num_records, int shift, in
 }
 
 template <class Record, class Index>
-int64_t sort_records(const RecordBuckets<Record>& buckets, bool dedup, Tail<Record>* scratch, Index* indices,
+int64_t sort_records(const RecordRuns<Record>& runs, bool dedup, Tail<Record>* scratch, Index* indices,
                      int64_t* perm, int64_t* counts) {
-  std::vector<int64_t> num_kept(buckets.num_buckets);
-  parallel_for(buckets.num_buckets, 1, [&](int64_t bucket, int64_t) {
-    const int64_t at = buckets.starts[bucket], first = bucket << buckets.shift;
-    num_kept[bucket] = sort_bucket(buckets.records + at, buckets.starts[bucket + 1] - at,
-                                   buckets.first_node + first, int64_t{1} << buckets.shift, dedup,
-                                   scratch + at, indices + at, perm ? perm + at : nullptr, counts + first);
+  const std::vector<int64_t> places = bucket_places(runs);
+  std::vector<int64_t> num_kept(runs.num_buckets);
+  parallel_for(runs.num_buckets, 1, [&](int64_t bucket, int64_t) {
+    const int64_t at = places[bucket];
+    num_kept[bucket] = sort_bucket(runs, bucket, dedup, scratch + at, indices + at,
+                                   perm ? perm + at : nullptr, counts + (bucket << runs.shift));
   });
   int64_t total = 0;
-  for (int64_t bucket = 0; bucket < buckets.num_buckets; ++bucket) {
-    const int64_t at = buckets.starts[bucket], kept = num_kept[bucket];
+  for (int64_t bucket = 0; bucket < runs.num_buckets; ++bucket) {
+    const int64_t at = places[bucket], kept = num_kept[bucket];
     if (total < at) {
       std::memmove(indices + total, indices + at, kept * sizeof(Index));
       if (perm) std::memmove(perm + total, perm + at, kept * sizeof(int64_t));
@@ -170,14 +191,13 @@ int64_t sort_records(const RecordBuckets<Record>& buckets, bool dedup, Tail<Reco
   return total;
 }
 
-#define GNN_IBP_RECORD(Record)                                                                         \
-  template int64_t pack_edges(const EdgeList<int32_t>&, int64_t, int64_t, bool, Record*);              \
-  template int64_t pack_edges(const EdgeList<int64_t>&, int64_t, int64_t, bool, Record*);              \
-  template void partition_records(const Record*, int64_t, int, int64_t, Record*, int64_t*);            \
-  template int64_t sort_records(const RecordBuckets<Record>&, bool, Tail<Record>*, int32_t*, int64_t*, \
-                                int64_t*);                                                             \
-  template int64_t sort_records(const RecordBuckets<Record>&, bool, Tail<Record>*, int64_t*, int64_t*, \
-                                int64_t*);
+#define GNN_IBP_RECORD(Record)                                                                      \
+  template int64_t pack_edges(const EdgeList<int32_t>&, int64_t, int64_t, bool, Record*);           \
+  template int64_t pack_edges(const EdgeList<int64_t>&, int64_t, int64_t, bool, Record*);           \
+  template void partition_records(const Record*, int64_t, int, int64_t, Record*, int64_t*);         \
+  template int64_t sort_records(const RecordRuns<Record>&, bool, Tail<Record>*, int32_t*, int64_t*, \
+                                int64_t*);                                                          \
+  template int64_t sort_records(const RecordRuns<Record>&, bool, Tail<Record>*, int64_t*, int64_t*, int64_t*);
 GNN_IBP_RECORD(EdgeRecord<uint32_t>)
 GNN_IBP_RECORD(EdgeRecord<uint64_t>)
 GNN_IBP_RECORD(RankedRecord<uint32_t>)

@@ -1,10 +1,9 @@
-// Edges on their way through a file to their destinations, where memory does not hold them all at once:
-// packed into records, brought together by ranges of destinations, and each range sorted by itself.
+// Edges on their way to their destinations: packed into records, brought together by ranges of destinations
+// in runs, which lie in memory or in a file, and each range sorted by itself.
 #pragma once
 
 #include <cstdint>
 
-#include "cpu/csc.h"
 #include "cpu/edge_record.h"
 
 namespace gnn_ibp {
@@ -20,12 +19,14 @@ template <class Record>
 void partition_records(const Record* records, int64_t num_records, int shift, int64_t num_buckets,
                        Record* out, int64_t* starts);
 
-// Buckets of records: bucket b has the records starts[b] to starts[b + 1] - 1, whose destinations are
-// first_node + (b << shift) and the (1 << shift) - 1 nodes behind it.
+// Runs of records, each partitioned into the same buckets: those of bucket b in run r are the records
+// starts[r][b] to starts[r][b + 1] - 1. Their destinations are first_node + (b << shift) and the
+// (1 << shift) - 1 nodes behind it.
 template <class Record>
-struct RecordBuckets {
+struct RecordRuns {
   const Record* records;
-  const int64_t* starts;
+  const int64_t* starts;  // (num_runs, num_buckets + 1)
+  int64_t num_runs;
   int64_t num_buckets;
   int64_t first_node;
   int shift;
@@ -35,7 +36,7 @@ struct RecordBuckets {
 // sources of what is kept to indices and, unless perm is null, positions to perm; adds to counts[v] how many
 // edges of the node first_node + v are kept. scratch: a Tail for every record. Returns the number kept.
 template <class Record, class Index>
-int64_t sort_records(const RecordBuckets<Record>& buckets, bool dedup, Tail<Record>* scratch, Index* indices,
+int64_t sort_records(const RecordRuns<Record>& runs, bool dedup, Tail<Record>* scratch, Index* indices,
                      int64_t* perm, int64_t* counts);
 
 }  // namespace gnn_ibp

@@ -10,7 +10,6 @@ from papers_shape import NUM_CLASSES, DrawnEdges, PapersShape, drawn_parts, raw_
 from gnn_ibp.converters.ogb import ogb_parts
 from gnn_ibp.dataset import Dataset
 from gnn_ibp.dataset_writer import write_dataset
-from gnn_ibp.edge_stream import collect_edges
 
 SHAPE = PapersShape(num_nodes=3001, num_edges=40_000, num_columns=8, num_train=90, num_eval=40)
 
@@ -33,11 +32,11 @@ def test_the_raw_folder_and_the_streams_give_the_same_data_set(tmp_path: Path):
 def test_edges_can_be_read_from_anywhere(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("papers_shape.BLOCK", 1024)
     edges = DrawnEdges(SHAPE)
-    whole = collect_edges(edges)
-    assert (whole.src.min(), whole.src.max() < SHAPE.num_nodes) == (0, True)
+    src, dst = (np.concatenate(ends) for ends in zip(*edges.blocks(), strict=True))
+    assert len(src) == SHAPE.num_edges and (src.min(), src.max() < SHAPE.num_nodes) == (0, True)
     for first in (0, 1, 1023, 1024, 39_999, 40_000):
         rest = [np.concatenate(ends) for ends in zip(*edges.blocks(first), strict=True)] or [[], []]
-        np.testing.assert_array_equal(rest, [whole.src[first:], whole.dst[first:]])
+        np.testing.assert_array_equal(rest, [src[first:], dst[first:]])
 
 
 @pytest.mark.slow
