@@ -179,6 +179,8 @@ class _Conversion:
                     f"attribute {name!r}: names are made of letters, digits, _ . -, each is used once, and "
                     "y and edge_index mean labels and edges"
                 )
+        if "x" in names and "x" not in parts.features:
+            raise ValueError("attribute 'x': this name means features of nodes; choose another one")
         for name in (*parts.features, *parts.edge_features):
             if name.endswith(".raw"):
                 raise ValueError(f"feature {name!r}: names that end in .raw are of files of raw rows")

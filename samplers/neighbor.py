@@ -62,7 +62,7 @@ class NeighborSampler(BaseSampler):  # type: ignore[misc]
         super().__init__()
         self.graph: Graph = graph_of(graph)
         self.num_neighbors = [_fanout(hop, fanout) for hop, fanout in enumerate(num_neighbors)]
-        self.replace = replace
+        self.replace = bool(replace)
         self.seed = _counter("seed", seed)
         # Shared memory: worker processes that live on through several epochs read it too.
         self._epoch = torch.zeros(1, dtype=torch.int64).share_memory_()  # type: ignore[no-untyped-call]

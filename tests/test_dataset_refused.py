@@ -101,6 +101,11 @@ def test_rows_that_cannot_be_stored_are_refused(tmp_path: Path) -> None:
         write(tmp_path / "ds", x=3)
     with pytest.raises(ValueError, match=r"attribute '\.\./x'"):
         write(tmp_path / "ds", features={"../x": X})
+    for kind in ("edge_features", "edge_arrays", "arrays"):  # the loader would read rows of edges for nodes
+        with pytest.raises(ValueError, match="'x': this name means features of nodes"):
+            Dataset.from_arrays(
+                tmp_path / "ds", edge_index=EDGES, num_nodes=NUM_NODES, **{kind: {"x": EDGES[0]}}
+            )
     with pytest.raises(ValueError, match=r"feature 'x\.raw': names that end in \.raw"):
         write(tmp_path / "ds", features={"x.raw": X})
     with pytest.raises(TypeError, match=r"x is a torch\.sparse_coo tensor, .*: x\.to_dense\(\)"):

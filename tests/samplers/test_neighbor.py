@@ -277,6 +277,7 @@ def test_settings_out_of_range_are_named():
         NeighborSampler(graph, [3]).set_epoch(1.5)
     with pytest.raises(ValueError, match=r"epoch is 9223372036854775808, .* 2\^63 - 1"):
         NeighborSampler(graph, [3]).set_epoch(2**63)
+    assert NeighborSampler(graph, [3], replace=np.True_).sample([0]).num_sampled_edges == [3]
     with pytest.raises(TypeError, match="a str has no graph; give a Dataset"):
         NeighborSampler("path", [3])
     with pytest.raises(ValueError, match="batch is -1"):
