@@ -16,6 +16,7 @@ from typing import Any, BinaryIO
 
 from gnn_ibp.disk_file import NewFile, errors_name, sync_folder
 from gnn_ibp.errors import KEPT
+from gnn_ibp.leftovers import is_at
 from gnn_ibp.progress import Say, progress
 
 TRIES = 6
@@ -275,6 +276,8 @@ def _locked(file: BinaryIO, path: Path) -> Iterator[None]:
         fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError as error:
         raise OSError(f"another process is writing {path}: wait for it, or end it first") from error
+    if not is_at(file.fileno(), path):
+        raise OSError(f"another process completed {path} just now: type the same again")
     yield
 
 

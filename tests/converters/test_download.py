@@ -258,6 +258,18 @@ def test_two_processes_do_not_write_one_file(tmp_path: Path) -> None:
         assert os.fstat(other.fileno()).st_size == 0
 
 
+def test_what_another_process_completed_just_now_is_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, part = tmp_path / "file", tmp_path / "file.part"
+    part.write_bytes(b"whole")
+    monkeypatch.setattr(module.fcntl, "flock", lambda *_: part.rename(path))  # between opening and locking
+    monkeypatch.setattr(module, "TRIES", 1)
+    with pytest.raises(OSError, match=r"another process .*file\.part.*type the same again"):
+        download(module.RemoteFile("http://127.0.0.1:9/file", 9, None, None), path, print)
+    assert path.read_bytes() == b"whole"
+
+
 def test_a_full_disk_is_no_reason_to_try_again(
     tmp_path: Path, pauses: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
