@@ -225,17 +225,22 @@ def config_from_args(args: Sequence[str], configs: Path = CONFIGS) -> Config:
 def read_toml(path: Path) -> dict[str, Any]:
     """The settings in a TOML file, names with underscores.
 
-    Raises SettingsError when it is missing or damaged, or names a setting that does not exist.
+    Raises SettingsError when it is missing or damaged, names a setting that does not exist or that a file
+    cannot have, or switches what is no switch.
     """
     try:
         with path.open("rb") as file:
-            settings = tomllib.load(file)
-        check_flags((_flag(key) for key in settings), Config)
+            settings = {key.replace("-", "_"): value for key, value in tomllib.load(file).items()}
+        check_flags((_flag(name) for name in settings), Config)
+        for name, value in settings.items():
+            _require(name != "config", name, value, "given on the command line")
+            no_switch = isinstance(value, bool) and not isinstance(getattr(Config, name, False), bool)
+            _require(not no_switch, name, value, "a value: it is no switch")
     except FileNotFoundError:
         raise SettingsError(f"there is no file {path} with settings") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, SettingsError) as error:
         raise SettingsError(f"{path}: {error}") from None
-    return {key.replace("-", "_"): value for key, value in settings.items()}
+    return settings
 
 
 def _as_flags(settings: Mapping[str, Any]) -> list[str]:

@@ -102,6 +102,8 @@ def test_error_names_the_setting_and_the_remedy(args: list[str], message: str) -
         ("epocs = 3", "did you mean '--epochs'?"),
         ("epochs = = 3", "Invalid value"),
         ("[train]\nepochs = 3", "unknown setting '--train'"),
+        ("config = 'other.toml'", "--config is other.toml, it must be given on the command line"),
+        ("hot-set = false", "--hot-set is False, it must be a value: it is no switch"),
     ],
 )
 def test_error_in_a_file_names_the_file(tmp_path: Path, text: str, message: str) -> None:
