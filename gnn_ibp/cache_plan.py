@@ -53,7 +53,7 @@ class CachePlans(NamedTuple):
 
 
 def plan_caches(file: FeatureFile, hot_ids: AnyIds, cache_bytes: int, host_bytes: int) -> CachePlans:
-    """See `gnn_ibp.device_cache.device_caches` for who lies where and what counts in which budget."""
+    """See `gnn_ibp.device.device_cache.device_caches` for who lies where and what counts in which budget."""
     everything = _plan_all(file, cache_bytes, host_bytes) if host_bytes and file.num_rows else None
     if everything:
         cache = _choose_cache(file, hot_ids, cache_bytes - everything.tables_bytes)

@@ -14,9 +14,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gnn_ibp.column_stats import Statistics
+from gnn_ibp.conversion.dataset_parts import ConversionSettings, DatasetParts, Format
+from gnn_ibp.conversion.dataset_writer import write_dataset, write_raw_twin
+from gnn_ibp.conversion.pyg_parts import pyg_parts
+from gnn_ibp.conversion.row_stream import Rows, RowStream, as_random_access, as_stream
 from gnn_ibp.dataset_meta import ArrayInfo, FeatureInfo, Meta
-from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts, Format
-from gnn_ibp.dataset_writer import write_dataset, write_raw_twin
 from gnn_ibp.disk_file import DiskFile
 from gnn_ibp.errors import FormatError, unknown_name
 from gnn_ibp.feature_file import FeatureFile
@@ -24,8 +26,6 @@ from gnn_ibp.format import read_header
 from gnn_ibp.graph import Graph
 from gnn_ibp.ibp_codec import Threshold
 from gnn_ibp.npy import npy_layout, read_npy
-from gnn_ibp.pyg_parts import pyg_parts
-from gnn_ibp.row_stream import Rows, RowStream, as_random_access, as_stream
 from gnn_ibp.row_type import dtype_name
 
 if TYPE_CHECKING:

@@ -15,8 +15,8 @@ from gnn_ibp.budget import parse_bytes
 from gnn_ibp.cache import RowCache
 from gnn_ibp.cuda import Cuda
 from gnn_ibp.dataset import Dataset
-from gnn_ibp.device import Device, device_word, open_device
-from gnn_ibp.device_cache import device_caches
+from gnn_ibp.device.device_cache import device_caches
+from gnn_ibp.device.word import Device, device_word, open_device
 from gnn_ibp.errors import unknown_name
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.fork_lock import ForkLock

@@ -16,7 +16,7 @@ from gnn_ibp import ops
 from gnn_ibp.cache import RowCache
 from gnn_ibp.cuda import Cuda
 from gnn_ibp.dataset import Dataset
-from gnn_ibp.device import Device, device_word
+from gnn_ibp.device.word import Device, device_word
 from gnn_ibp.errors import unknown_name
 from gnn_ibp.feature_readers import FeatureReaders, ReaderSettings
 from gnn_ibp.fork_lock import ForkLock

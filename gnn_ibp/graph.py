@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnn_ibp import ops
-from gnn_ibp.edge_sort import build_arrays
-from gnn_ibp.edge_sort_plan import UNBOUNDED, EdgeSortPlan
-from gnn_ibp.edge_stream import as_edge_stream
+from gnn_ibp.edges.edge_sort import build_arrays
+from gnn_ibp.edges.edge_sort_plan import UNBOUNDED, EdgeSortPlan
+from gnn_ibp.edges.edge_stream import as_edge_stream
 from gnn_ibp.errors import FormatError
 from gnn_ibp.npy import read_npy
 

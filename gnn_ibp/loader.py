@@ -15,6 +15,7 @@ from torch import Tensor
 from gnn_ibp import ops
 from gnn_ibp.buffers import BufferPool, buffer_bytes
 from gnn_ibp.cuda import Event
+from gnn_ibp.device.side_streams import SideStreams
 from gnn_ibp.feature_file import READ_LIST_BYTES
 from gnn_ibp.feature_store import FeatureStore
 from gnn_ibp.fork_lock import ForkLock
@@ -22,7 +23,6 @@ from gnn_ibp.minibatch import MiniBatch
 from gnn_ibp.row_type import RowType
 from gnn_ibp.rows import Ids
 from gnn_ibp.sample import Sample, SampleShape
-from gnn_ibp.side_streams import SideStreams
 
 MAX_PREFETCH = 8
 """Minibatches that are prepared ahead by default at most: each takes its room on the device."""

@@ -7,10 +7,10 @@ import torch
 from numpy.typing import ArrayLike
 
 from gnn_ibp.cache import RowCache
-from gnn_ibp.copied_tiers import CopiedTiers
 from gnn_ibp.cuda import Cuda
-from gnn_ibp.device_decoder import decodes
-from gnn_ibp.device_tiers import DeviceTiers
+from gnn_ibp.device.copied_tiers import CopiedTiers
+from gnn_ibp.device.device_decoder import decodes
+from gnn_ibp.device.device_tiers import DeviceTiers
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.fork_lock import ForkLock
 from gnn_ibp.host_tiers import HostTiers, Served
@@ -56,7 +56,7 @@ class TieredRows:
     """Rows of a feature file, through up to two caches. Any number of threads may read.
 
     caches: in the order in which they are asked, named "cache" and "host" in `stats`; empty ones count too.
-    cuda: rows are wanted on its device; `gnn_ibp.device_cache.device_caches` makes the caches then.
+    cuda: rows are wanted on its device; `gnn_ibp.device.device_cache.device_caches` makes the caches then.
     """
 
     def __init__(self, caches: Sequence[RowCache], file: FeatureFile, cuda: Cuda | None = None) -> None:

@@ -9,7 +9,7 @@ from simt_cuda import SimtCuda
 from some_rows import numbered_file
 
 from gnn_ibp.cache import RowCache
-from gnn_ibp.device_cache import device_caches
+from gnn_ibp.device.device_cache import device_caches
 from gnn_ibp.tiers import Stats, TieredRows
 
 LAYOUTS = ["condensed", "in-place"]

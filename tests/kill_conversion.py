@@ -6,12 +6,13 @@ from pathlib import Path
 
 import numpy as np
 
-from gnn_ibp import csc_output, edge_stream, feature_conversion, row_stream, run_files
-from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
-from gnn_ibp.dataset_writer import write_dataset
-from gnn_ibp.edge_sort_plan import EdgeSortPlan
-from gnn_ibp.edge_stream import ArrayEdges
-from gnn_ibp.row_stream import ArrayRows
+from gnn_ibp.conversion import feature_conversion, row_stream
+from gnn_ibp.conversion.dataset_parts import ConversionSettings, DatasetParts
+from gnn_ibp.conversion.dataset_writer import write_dataset
+from gnn_ibp.conversion.row_stream import ArrayRows
+from gnn_ibp.edges import csc_output, edge_stream, run_files
+from gnn_ibp.edges.edge_sort_plan import EdgeSortPlan
+from gnn_ibp.edges.edge_stream import ArrayEdges
 
 NUM_NODES, NUM_EDGES = 6000, 60_000
 

@@ -10,10 +10,10 @@ from pathlib import Path
 import numpy as np
 
 from gnn_ibp.budget import used_memory
-from gnn_ibp.conversion_need import ConversionNeed
-from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
-from gnn_ibp.dataset_writer import write_dataset
-from gnn_ibp.row_stream import block_rows, sample_by_pass
+from gnn_ibp.conversion.dataset_parts import ConversionSettings, DatasetParts
+from gnn_ibp.conversion.dataset_writer import write_dataset
+from gnn_ibp.conversion.need import ConversionNeed
+from gnn_ibp.conversion.row_stream import block_rows, sample_by_pass
 from gnn_ibp.row_type import RowType
 
 NUM_NODES, NUM_EDGES = 200_000, 9_000_000

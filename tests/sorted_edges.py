@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from gnn_ibp.edge_stream import ArrayEdges
+from gnn_ibp.edges.edge_stream import ArrayEdges
 
 
 def sorted_edges(edges: ArrayEdges, num_nodes: int, undirected: bool, dedup: bool) -> dict[str, np.ndarray]:

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 
 from gnn_ibp import Dataset
 from gnn_ibp.content_sum import ContentSum, piece_rows
+from gnn_ibp.conversion.dataset_parts import ConversionSettings
 from gnn_ibp.converters.prepare import convert_source
-from gnn_ibp.dataset_parts import ConversionSettings
 
 RNG = np.random.default_rng(0)
 HELD: dict[str, Any] = {

@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from limited_conversion import NUM_EDGES, NUM_NODES, SETTINGS, DrawnEdges, DrawnRows, limited_parts
 
-from gnn_ibp.conversion_need import ConversionNeed
+from gnn_ibp.conversion.dataset_parts import ConversionSettings
+from gnn_ibp.conversion.dataset_writer import write_dataset
+from gnn_ibp.conversion.need import ConversionNeed
 from gnn_ibp.converters.prepare import convert_source
 from gnn_ibp.dataset import Dataset
-from gnn_ibp.dataset_parts import ConversionSettings
-from gnn_ibp.dataset_writer import write_dataset
-from gnn_ibp.edge_sort_plan import EdgeSortPlan
+from gnn_ibp.edges.edge_sort_plan import EdgeSortPlan
 from gnn_ibp.errors import SettingsError
 from gnn_ibp.graph import build_csc
 from gnn_ibp.train.cli import main

@@ -13,8 +13,8 @@ import torch
 from array_dataset import EDGES, NUM_EDGES, NUM_NODES, SPLIT, X, Y, rows, write
 
 from gnn_ibp import Dataset
+from gnn_ibp.conversion.row_stream import IteratedRows
 from gnn_ibp.errors import FormatError
-from gnn_ibp.row_stream import IteratedRows
 
 
 def test_arrays_come_back_as_they_went_in(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ import pytest
 import torch
 from simt_cuda import SimtCuda
 
-from gnn_ibp import device as device_module
-from gnn_ibp.device import device_word, open_device
+from gnn_ibp.device import word
+from gnn_ibp.device.word import device_word, open_device
 
 
 class NoCuda(SimtCuda):
@@ -27,27 +27,27 @@ class OneCuda(SimtCuda):
 
 
 def test_cpu_is_no_device_and_asks_for_none(monkeypatch):
-    monkeypatch.setattr(device_module, "Cuda", None)
+    monkeypatch.setattr(word, "Cuda", None)
     assert open_device("cpu") is None
     assert open_device(torch.device("cpu")) is None
 
 
 def test_auto_takes_the_gpu_where_one_can_be_used(monkeypatch):
-    monkeypatch.setattr(device_module, "Cuda", OneCuda)
+    monkeypatch.setattr(word, "Cuda", OneCuda)
     assert isinstance(open_device("auto"), OneCuda)
 
 
 def test_auto_is_the_cpu_without_a_word_where_none_can_be_used(monkeypatch, recwarn):
-    monkeypatch.setattr(device_module, "Cuda", NoCuda)
+    monkeypatch.setattr(word, "Cuda", NoCuda)
     assert open_device("auto") is None
     assert not recwarn.list
 
 
 @pytest.mark.parametrize("device", ["cuda", "cuda:1", torch.device("cuda:1")])
 def test_gpu_that_is_asked_for_is_opened_or_an_error(monkeypatch, device):
-    monkeypatch.setattr(device_module, "Cuda", OneCuda)
+    monkeypatch.setattr(word, "Cuda", OneCuda)
     assert open_device(device).opened_as == str(device)
-    monkeypatch.setattr(device_module, "Cuda", NoCuda)
+    monkeypatch.setattr(word, "Cuda", NoCuda)
     with pytest.raises(RuntimeError, match="no GPU"):
         open_device(device)
 

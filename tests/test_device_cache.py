@@ -12,7 +12,7 @@ from simt_cuda import SimtCuda
 from some_rows import numbered_file, numbered_rows, same_bits, unit_codec
 
 from gnn_ibp.cache import RowCache
-from gnn_ibp.device_cache import device_caches
+from gnn_ibp.device.device_cache import device_caches
 from gnn_ibp.errors import FormatError
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.feature_writer import write_feature_file
@@ -149,7 +149,7 @@ def test_all_rows_in_host_memory_need_no_slot_table(tmp_path: Path, layout: str)
 def test_slabs_hold_the_rows_as_they_are_stored(
     tmp_path: Path, layout: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gnn_ibp.staged_rows.BUFFER_BYTES", 1024)  # a few rows at a time
+    monkeypatch.setattr("gnn_ibp.device.staged_rows.BUFFER_BYTES", 1024)  # a few rows at a time
     file, rows = numbered_file(tmp_path / "x.ibp", NUM_ROWS, layout=layout)
     packed = unit_codec().encode(rows)
     for cache, align in zip(device_caches(SimtCuda(), file, HOT, 8000, 20_000), (16, 32), strict=True):
@@ -183,7 +183,7 @@ def test_a_page_locked_slab_is_filled_where_it_is(tmp_path: Path) -> None:
 def test_filling_never_holds_a_second_slab(
     tmp_path: Path, cache_bytes: int, host_bytes: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gnn_ibp.staged_rows.BUFFER_BYTES", 1 << 20)
+    monkeypatch.setattr("gnn_ibp.device.staged_rows.BUFFER_BYTES", 1 << 20)
     rows = np.random.default_rng(0).uniform(0.5, 1, (20_000, 256)).astype(np.float32)
     write_feature_file(tmp_path / "x.ibp", rows, unit_codec(256), block_bytes=1 << 20)
     file, num_rows = FeatureFile(tmp_path / "x.ibp"), len(rows)

@@ -11,7 +11,7 @@ import torch
 from lazy_cuda import LazyCuda
 from watched_cuda import WatchedCuda, address
 
-from gnn_ibp import staged_rows
+from gnn_ibp.device import staged_rows
 from gnn_ibp.errors import FormatError
 from gnn_ibp.feature_store import FeatureStore
 from gnn_ibp.loader import Loader

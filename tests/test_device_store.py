@@ -13,8 +13,8 @@ from torch.utils.data import DataLoader
 from torch_geometric.data import Data
 from watched_cuda import WatchedCuda, address
 
-from gnn_ibp import device as device_module
 from gnn_ibp.dataset import Dataset
+from gnn_ibp.device import word
 from gnn_ibp.errors import FormatError
 from gnn_ibp.feature_store import FeatureStore
 from gnn_ibp.row_type import DTYPES
@@ -124,7 +124,7 @@ def test_more_than_the_device_has_is_told(dataset):
 def test_host_bytes_need_a_device(dataset, monkeypatch):
     with pytest.raises(ValueError, match=r"on the CPU there is no host tier.*give the memory to cache_bytes"):
         FeatureStore(dataset, "cpu", host_bytes="1GiB")
-    monkeypatch.setattr(device_module.Cuda, "available", classmethod(lambda cls: "no GPU"))
+    monkeypatch.setattr(word.Cuda, "available", classmethod(lambda cls: "no GPU"))
     assert FeatureStore(dataset, "auto").device == torch.device("cpu")
     with pytest.raises(ValueError, match="no GPU was found, and on the CPU"):
         FeatureStore(dataset, "auto", host_bytes="1GiB")
@@ -217,7 +217,7 @@ def test_unpickling_opens_no_device_before_the_first_use(dataset, monkeypatch):
             cls.num_opened += 1
             return cls()
 
-    monkeypatch.setattr(device_module, "Cuda", Counted)
+    monkeypatch.setattr(word, "Cuda", Counted)
     pickled = pickle.dumps(FeatureStore(dataset, "cuda:0", "12KiB", "8KiB"))
     again = pickle.loads(pickled)
     assert (Counted.num_opened, "device='cuda:0'" in repr(again)) == (1, True)

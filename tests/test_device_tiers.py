@@ -27,7 +27,7 @@ from simt_cuda import SimtCuda
 from some_rows import numbered_file, same_bits
 
 from gnn_ibp.cache import RowCache
-from gnn_ibp.device_cache import device_caches
+from gnn_ibp.device.device_cache import device_caches
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.feature_writer import write_feature_file
 from gnn_ibp.ibp_codec import IBPCodec
@@ -100,7 +100,7 @@ def test_any_dtype_and_shape_comes_back(tmp_path: Path, dtype: str, shape: tuple
 def test_8_bit_chunks_are_decoded_by_the_cpu_and_said_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gnn_ibp.copied_tiers.BUFFER_BYTES", 100)  # four rows at a time
+    monkeypatch.setattr("gnn_ibp.device.copied_tiers.BUFFER_BYTES", 100)  # four rows at a time
     rows = np.random.default_rng(2).integers(0, 3, (NUM_ROWS, 21), np.uint8)
     write_feature_file(tmp_path / "x.ibp", rows, IBPCodec.fit(rows, chunk_bits=8))
     file, cuda = FeatureFile(tmp_path / "x.ibp"), SimtCuda()

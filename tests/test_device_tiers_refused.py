@@ -10,7 +10,7 @@ from device_readers import HOST, HOT, LAYOUTS, NONE, NUM_ROWS, SOME, check_sums,
 from simt_cuda import SimtCuda
 from some_rows import numbered_file, same_bits
 
-from gnn_ibp.device_cache import device_caches
+from gnn_ibp.device.device_cache import device_caches
 from gnn_ibp.errors import FormatError
 from gnn_ibp.format import ROWS_AT
 from gnn_ibp.rows import PAD_BYTES

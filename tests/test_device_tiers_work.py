@@ -28,7 +28,7 @@ from simt_cuda import SimtCuda
 from some_rows import in_threads, same_bits, unit_codec
 from watched_cuda import WatchedCuda
 
-from gnn_ibp.device_cache import device_caches
+from gnn_ibp.device.device_cache import device_caches
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.feature_writer import write_feature_file
 from gnn_ibp.tiers import TieredRows
@@ -38,7 +38,7 @@ from gnn_ibp.tiers import TieredRows
 def test_more_missing_rows_than_a_buffer_holds_come_in_pieces(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pin_bytes: int | None
 ) -> None:
-    monkeypatch.setattr("gnn_ibp.staged_rows.BUFFER_BYTES", 2048)
+    monkeypatch.setattr("gnn_ibp.device.staged_rows.BUFFER_BYTES", 2048)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         reader, rows, cuda = opened(tmp_path, ONE, HOST["some"], cuda=SimtCuda(pin_bytes=pin_bytes))
@@ -132,7 +132,7 @@ def test_a_read_allocates_nothing_as_large_as_its_rows_in_host_memory(tmp_path: 
 def test_many_threads_get_their_rows_and_are_all_counted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gnn_ibp.staged_rows.BUFFER_BYTES", 4096)
+    monkeypatch.setattr("gnn_ibp.device.staged_rows.BUFFER_BYTES", 4096)
     reader, rows, cuda = opened(tmp_path)
     wrong: list[int] = []
 
@@ -158,7 +158,7 @@ def test_many_threads_get_their_rows_and_are_all_counted(
 def test_a_busy_device_finds_everything_as_it_was_when_it_gets_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pin_bytes: int | None
 ) -> None:
-    monkeypatch.setattr("gnn_ibp.staged_rows.BUFFER_BYTES", 2048)
+    monkeypatch.setattr("gnn_ibp.device.staged_rows.BUFFER_BYTES", 2048)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         cuda = LazyCuda(main_stream=True, pin_bytes=pin_bytes)

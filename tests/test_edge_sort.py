@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sorted_edges import sorted_edges
 
-from gnn_ibp import csc_output, run_files
-from gnn_ibp.csc_output import CscPaths
-from gnn_ibp.edge_sort import write_csc
-from gnn_ibp.edge_sort_plan import MIN_RECORDS, EdgeSortPlan
-from gnn_ibp.edge_stream import ArrayEdges
+from gnn_ibp.edges import csc_output, run_files
+from gnn_ibp.edges.csc_output import CscPaths
+from gnn_ibp.edges.edge_sort import write_csc
+from gnn_ibp.edges.edge_sort_plan import MIN_RECORDS, EdgeSortPlan
+from gnn_ibp.edges.edge_stream import ArrayEdges
 from gnn_ibp.journal import Journal
 from gnn_ibp.stages import Stages
 

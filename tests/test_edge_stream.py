@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 import torch
 
-from gnn_ibp import edge_stream
+from gnn_ibp.conversion.row_stream import ArrayRows, IteratedRows, RowStream, TakenRows, skip_rows
+from gnn_ibp.conversion.sparse_rows import sparse_tensor_rows
 from gnn_ibp.dataset import Dataset
-from gnn_ibp.edge_stream import ArrayEdges, EdgeStream, as_edge_stream
+from gnn_ibp.edges import edge_stream
+from gnn_ibp.edges.edge_stream import ArrayEdges, EdgeStream, as_edge_stream
 from gnn_ibp.graph import build_csc
-from gnn_ibp.row_stream import ArrayRows, IteratedRows, RowStream, TakenRows, skip_rows
 from gnn_ibp.row_type import RowType
-from gnn_ibp.sparse_rows import sparse_tensor_rows
 
 EDGES = np.random.default_rng(0).integers(0, 50, (2, 1000))
 

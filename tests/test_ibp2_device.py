@@ -9,7 +9,7 @@ import torch
 from simt_cuda import SimtCuda
 
 from gnn_ibp.dataset import Dataset
-from gnn_ibp.device_cache import device_caches
+from gnn_ibp.device.device_cache import device_caches
 from gnn_ibp.errors import FormatError
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.feature_store import FeatureStore

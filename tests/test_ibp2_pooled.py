@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from gnn_ibp import ops
-from gnn_ibp.conversion_need import FIT_FACTOR, ROWS_BYTES
+from gnn_ibp.conversion.need import FIT_FACTOR, ROWS_BYTES
 from gnn_ibp.ibp2 import pooled
 from gnn_ibp.ibp2.codebook import Assignment, class_symbols
 from gnn_ibp.ibp2.counts import TopCounts

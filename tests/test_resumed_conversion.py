@@ -16,11 +16,11 @@ import numpy as np
 import pytest
 from kill_conversion import NUM_NODES, convert, make_everything_small, parts
 
-from gnn_ibp import feature_conversion
-from gnn_ibp.conversion_folder import ConversionFolder
+from gnn_ibp.conversion import feature_conversion
+from gnn_ibp.conversion.dataset_parts import ConversionSettings
+from gnn_ibp.conversion.dataset_writer import write_dataset
+from gnn_ibp.conversion.folder import ConversionFolder
 from gnn_ibp.dataset import Dataset
-from gnn_ibp.dataset_parts import ConversionSettings
-from gnn_ibp.dataset_writer import write_dataset
 from gnn_ibp.errors import FormatError, SettingsError
 from gnn_ibp.journal import Journal
 
@@ -31,7 +31,8 @@ ROOT = Path(__file__).parents[1]
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """What `kill_conversion` changes is undone after each test."""
-    from gnn_ibp import csc_output, edge_sort_plan, edge_stream, row_stream, run_files
+    from gnn_ibp.conversion import row_stream
+    from gnn_ibp.edges import csc_output, edge_sort_plan, edge_stream, run_files
 
     for module, name in (
         (edge_stream, "BLOCK_EDGES"),

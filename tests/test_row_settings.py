@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gnn_ibp import Dataset
-from gnn_ibp.dataset_parts import ConversionSettings
+from gnn_ibp.conversion.dataset_parts import ConversionSettings
 from gnn_ibp.errors import SettingsError
 
 RNG = np.random.default_rng(0)

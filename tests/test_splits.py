@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gnn_ibp import splits as splits_module
-from gnn_ibp.dataset_parts import DatasetParts
-from gnn_ibp.dataset_writer import write_dataset
-from gnn_ibp.labels import unlabelled_nodes
-from gnn_ibp.splits import checked_splits, split_blocks
+from gnn_ibp.conversion import splits as splits_module
+from gnn_ibp.conversion.dataset_parts import DatasetParts
+from gnn_ibp.conversion.dataset_writer import write_dataset
+from gnn_ibp.conversion.labels import unlabelled_nodes
+from gnn_ibp.conversion.splits import checked_splits, split_blocks
 
 
 def parts(splits: dict[str, Any]) -> DatasetParts:

@@ -6,12 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gnn_ibp import dataset_writer
-from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
-from gnn_ibp.edge_sort_plan import EdgeSortPlan
-from gnn_ibp.edge_stream import ArrayEdges
+from gnn_ibp.conversion import dataset_writer
+from gnn_ibp.conversion.dataset_parts import ConversionSettings, DatasetParts
+from gnn_ibp.conversion.row_stream import ArrayRows
+from gnn_ibp.edges.edge_sort_plan import EdgeSortPlan
+from gnn_ibp.edges.edge_stream import ArrayEdges
 from gnn_ibp.report import stage_lines
-from gnn_ibp.row_stream import ArrayRows
 from gnn_ibp.stages import Stage, Stages
 
 EDGES = ArrayEdges(*np.random.default_rng(0).integers(0, 500, (2, 3000)))

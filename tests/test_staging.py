@@ -11,12 +11,12 @@ import torch
 from simt_cuda import SimtCuda, SimtEvent
 from some_rows import in_threads, numbered_file, same_bits, unit_codec
 
-from gnn_ibp.device_decoder import DeviceDecoder
+from gnn_ibp.device.device_decoder import DeviceDecoder
+from gnn_ibp.device.locked_memory import LockedMemory
+from gnn_ibp.device.staged_rows import BUFFER_BYTES, StagedRows, buffer_bytes, rows_per_buffer
+from gnn_ibp.device.staging import StagingBuffer, StagingRing
 from gnn_ibp.ibp_codec import IBPCodec
-from gnn_ibp.locked_memory import LockedMemory
 from gnn_ibp.rows import PAD_BYTES
-from gnn_ibp.staged_rows import BUFFER_BYTES, StagedRows, buffer_bytes, rows_per_buffer
-from gnn_ibp.staging import StagingBuffer, StagingRing
 
 
 class SlowEvent:

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from gnn_ibp import ops
 from gnn_ibp.budget import format_bytes, parse_bytes
+from gnn_ibp.conversion.dataset_parts import ConversionSettings, parse_format
 from gnn_ibp.converters.prepare import convert_source
 from gnn_ibp.dataset import Dataset
-from gnn_ibp.dataset_parts import ConversionSettings, parse_format
 from gnn_ibp.errors import SettingsError
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.ibp_codec import Threshold

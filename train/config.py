@@ -16,8 +16,8 @@ import tyro
 
 import gnn_ibp
 from gnn_ibp.budget import free_memory, parse_bytes
+from gnn_ibp.conversion.dataset_parts import ConversionSettings, parse_format
 from gnn_ibp.converters.sources import config_name
-from gnn_ibp.dataset_parts import ConversionSettings, parse_format
 from gnn_ibp.errors import SettingsError
 from gnn_ibp.train.flags import check_flags, parse
 from gnn_ibp.train.precision import Precision

@@ -7,15 +7,16 @@ from pathlib import Path
 import torch
 
 import gnn_ibp
-from gnn_ibp import device, ops
+from gnn_ibp import ops
 from gnn_ibp.cuda import Cuda
+from gnn_ibp.device import word
 from gnn_ibp.stages import processors
 from gnn_ibp.train.precision import has_instructions
 
 
 def open_device(wanted: str) -> Cuda | None:
-    """What --device names, as `gnn_ibp.device.open_device` opens it; says why "auto" takes the CPU."""
-    cuda = device.open_device(wanted)
+    """What --device names, as `gnn_ibp.device.word.open_device` opens it; says why "auto" takes the CPU."""
+    cuda = word.open_device(wanted)
     if cuda is None and wanted == "auto":
         print(f"device: the CPU, because {Cuda.available()}")
     return cuda

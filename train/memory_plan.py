@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from gnn_ibp.budget import format_bytes
-from gnn_ibp.conversion_need import whole_mib
+from gnn_ibp.conversion.need import whole_mib
 from gnn_ibp.errors import SettingsError
 
 RUNS_DIFFER_BYTES = 16 << 20

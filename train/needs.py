@@ -10,14 +10,14 @@ from torch import Tensor
 from gnn_ibp.budget import used_memory
 from gnn_ibp.cache import FILL_ROW_BYTES
 from gnn_ibp.dataset import Dataset
-from gnn_ibp.device_cache import FILL_DEVICE_ROW_BYTES
+from gnn_ibp.device.device_cache import FILL_DEVICE_ROW_BYTES
+from gnn_ibp.device.staging import BUFFER_BYTES, NUM_BUFFERS
 from gnn_ibp.feature_file import index_bytes
 from gnn_ibp.hotset import choosing_bytes
 from gnn_ibp.loader import loading_bytes, uploading_bytes
 from gnn_ibp.row_type import RowType
 from gnn_ibp.sample import Sample, SampleShape
 from gnn_ibp.samplers import NeighborSampler
-from gnn_ibp.staging import BUFFER_BYTES, NUM_BUFFERS
 from gnn_ibp.train.checkpoint_file import writing_bytes
 from gnn_ibp.train.memory_plan import Needs
 from gnn_ibp.train.model import GraphSAGE

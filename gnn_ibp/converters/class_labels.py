@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gnn_ibp.conversion.labels import NO_LABEL, unlabelled_nodes
+from gnn_ibp.conversion.splits import Split
 from gnn_ibp.errors import FormatError
-from gnn_ibp.labels import NO_LABEL, unlabelled_nodes
-from gnn_ibp.splits import Split
 
 
 def class_labels(

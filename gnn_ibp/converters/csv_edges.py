@@ -7,7 +7,7 @@ import numpy as np
 
 from gnn_ibp.converters.csv_table import CsvTable
 from gnn_ibp.converters.inverse_edges import with_inverse
-from gnn_ibp.edge_stream import BLOCK_EDGES, Ends
+from gnn_ibp.edges.edge_stream import BLOCK_EDGES, Ends
 from gnn_ibp.errors import FormatError
 
 

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from gnn_ibp.conversion.row_stream import Rows, block_rows, sample_by_pass
 from gnn_ibp.converters.read_ahead import read_ahead
 from gnn_ibp.errors import FormatError
-from gnn_ibp.row_stream import Rows, block_rows, sample_by_pass
 from gnn_ibp.row_type import RowType
 
 SAMPLE_REACH = 256 << 20

@@ -10,14 +10,14 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from gnn_ibp.column_stats import ColumnFacts
+from gnn_ibp.conversion.dataset_parts import ConversionSettings, DatasetParts
+from gnn_ibp.conversion.row_stream import Rows, skip_rows
 from gnn_ibp.dataset import Dataset
 from gnn_ibp.dataset_meta import EDGE, NODE, file_info
-from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
 from gnn_ibp.errors import FormatError
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.fit_sample import fit_sample_ids
 from gnn_ibp.graph import Graph
-from gnn_ibp.row_stream import Rows, skip_rows
 from gnn_ibp.row_type import RowType
 
 

@@ -15,12 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gnn_ibp.conversion.dataset_parts import DatasetParts
+from gnn_ibp.conversion.labels import LABELS_PER_BLOCK, NO_LABEL
 from gnn_ibp.converters.class_labels import check_training_nodes, class_labels
 from gnn_ibp.converters.npy_rows import NpyArray, NpyEdges, NpyRows
 from gnn_ibp.converters.raw_folder import fingerprint
-from gnn_ibp.dataset_parts import DatasetParts
 from gnn_ibp.errors import FormatError, SettingsError
-from gnn_ibp.labels import LABELS_PER_BLOCK, NO_LABEL
 from gnn_ibp.npy import NpyLayout, npy_layout
 
 NUM_COLUMNS = 1024

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from gnn_ibp.edge_stream import Ends
+from gnn_ibp.edges.edge_stream import Ends
 
 
 def with_inverse(blocks: Iterator[tuple[Ends, Ends]], drop_first: bool) -> Iterator[tuple[Ends, Ends]]:

@@ -12,13 +12,13 @@ The test nodes' labels were never published: what is known of a model is its acc
 from pathlib import Path
 from typing import Any
 
+from gnn_ibp.conversion.dataset_parts import DatasetParts
+from gnn_ibp.conversion.labels import LABELS_PER_BLOCK
 from gnn_ibp.converters.class_labels import check_training_nodes, class_labels
 from gnn_ibp.converters.npy_rows import NpyArray, NpyEdges, NpyRows
 from gnn_ibp.converters.raw_folder import RawFolder, fingerprint
 from gnn_ibp.converters.saved_dict import count, id_array, load_dict
-from gnn_ibp.dataset_parts import DatasetParts
 from gnn_ibp.errors import FormatError
-from gnn_ibp.labels import LABELS_PER_BLOCK
 from gnn_ibp.npy import NpyLayout, npy_layout
 from gnn_ibp.progress import Say
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gnn_ibp.conversion.row_stream import Rows, block_rows
 from gnn_ibp.converters.read_ahead import read_ahead
 from gnn_ibp.disk_file import DiskFile
-from gnn_ibp.edge_stream import BLOCK_EDGES, Ends
+from gnn_ibp.edges.edge_stream import BLOCK_EDGES, Ends
 from gnn_ibp.errors import FormatError
 from gnn_ibp.fit_sample import fit_sample_ids
 from gnn_ibp.npy import NpyLayout
-from gnn_ibp.row_stream import Rows, block_rows
 from gnn_ibp.row_type import RowType
 
 

@@ -19,13 +19,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gnn_ibp.conversion.dataset_parts import DatasetParts
+from gnn_ibp.conversion.row_stream import RowStream
+from gnn_ibp.conversion.sparse_rows import SparseRows, check_indptr
 from gnn_ibp.converters.zip_arrays import ZipArrays
 from gnn_ibp.converters.zip_rows import ZipRows
-from gnn_ibp.dataset_parts import DatasetParts
 from gnn_ibp.errors import FormatError, unknown_name
-from gnn_ibp.row_stream import RowStream
 from gnn_ibp.row_type import RowType
-from gnn_ibp.sparse_rows import SparseRows, check_indptr
 
 SPARSE = ("x_indptr", "x_indices", "x_data", "x_shape")
 PLAIN = ("x", "edge_index", "y", "directed", "node_type", "edge_type")

@@ -7,11 +7,11 @@ opened a second time beside a torch that loads weights only.
 from pathlib import Path
 from typing import Any
 
+from gnn_ibp.conversion.dataset_parts import DatasetParts
 from gnn_ibp.converters.class_labels import check_training_nodes
 from gnn_ibp.converters.ogb_raw import read_raw, read_splits
 from gnn_ibp.converters.ogb_table import OgbDataset, ogb_dataset, similar_datasets
 from gnn_ibp.converters.raw_folder import RawFolder, fingerprint
-from gnn_ibp.dataset_parts import DatasetParts
 from gnn_ibp.errors import FormatError
 from gnn_ibp.progress import Say
 

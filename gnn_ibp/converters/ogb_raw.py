@@ -19,6 +19,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gnn_ibp.conversion.labels import LABELS_PER_BLOCK, Ids
+from gnn_ibp.conversion.row_stream import RowStream
 from gnn_ibp.converters.class_labels import class_labels
 from gnn_ibp.converters.csv_edges import CsvEdges
 from gnn_ibp.converters.csv_table import CsvRows, CsvTable
@@ -27,10 +29,8 @@ from gnn_ibp.converters.saved_dict import id_array, load_dict
 from gnn_ibp.converters.zip_arrays import ZipArray, ZipArrays
 from gnn_ibp.converters.zip_edges import ZipEdges
 from gnn_ibp.converters.zip_rows import ZipRows
-from gnn_ibp.edge_stream import EdgeStream
+from gnn_ibp.edges.edge_stream import EdgeStream
 from gnn_ibp.errors import FormatError
-from gnn_ibp.labels import LABELS_PER_BLOCK, Ids
-from gnn_ibp.row_stream import RowStream
 from gnn_ibp.row_type import RowType
 
 SPLITS = {"train": "train", "valid": "val", "test": "test"}

@@ -3,14 +3,14 @@
 from pathlib import Path
 
 from gnn_ibp.budget import format_bytes, used_memory
-from gnn_ibp.conversion_folder import refuse_existing, refuse_overlap, remove_outlived
-from gnn_ibp.conversion_need import ConversionNeed, whole_mib
+from gnn_ibp.conversion.dataset_parts import ConversionSettings, DatasetParts
+from gnn_ibp.conversion.dataset_writer import write_dataset
+from gnn_ibp.conversion.folder import refuse_existing, refuse_overlap, remove_outlived
+from gnn_ibp.conversion.need import ConversionNeed, whole_mib
 from gnn_ibp.converters.folder import folder_parts, folder_settings
 from gnn_ibp.converters.sources import Source, find_source
 from gnn_ibp.dataset import Dataset
 from gnn_ibp.dataset_meta import NAME
-from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
-from gnn_ibp.dataset_writer import write_dataset
 from gnn_ibp.errors import SettingsError
 from gnn_ibp.progress import Say
 

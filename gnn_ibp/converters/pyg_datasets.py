@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from gnn_ibp.dataset_parts import DatasetParts
+from gnn_ibp.conversion.dataset_parts import DatasetParts
+from gnn_ibp.conversion.pyg_parts import pyg_parts
 from gnn_ibp.errors import FormatError
-from gnn_ibp.pyg_parts import pyg_parts
 from gnn_ibp.temporary_folder import temporary_folder
 
 if TYPE_CHECKING:

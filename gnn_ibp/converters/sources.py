@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from gnn_ibp.conversion.dataset_parts import DatasetParts
 from gnn_ibp.converters.igb import DEFAULT_CLASSES, SIZES, igb_parts, igb_source
 from gnn_ibp.converters.mag240m import mag240m_parts, mag240m_source
 from gnn_ibp.converters.npz import npz_parts
@@ -14,7 +15,6 @@ from gnn_ibp.converters.ogb_table import NOT_YET, OGB_DATASETS, ogb_dataset
 from gnn_ibp.converters.pyg_datasets import ALIASES, PYG_DATASETS, pyg_dataset_parts, source_of
 from gnn_ibp.converters.synthetic import NUM_NODES, synthetic, synthetic_source
 from gnn_ibp.converters.zip_arrays import ZipArrays
-from gnn_ibp.dataset_parts import DatasetParts
 from gnn_ibp.errors import SettingsError, nearest
 from gnn_ibp.progress import Say
 

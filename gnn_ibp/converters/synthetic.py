@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gnn_ibp.dataset_parts import DatasetParts
-from gnn_ibp.row_stream import Rows, skip_rows
+from gnn_ibp.conversion.dataset_parts import DatasetParts
+from gnn_ibp.conversion.row_stream import Rows, skip_rows
 from gnn_ibp.row_type import RowType
 
 VERSION = 1

@@ -10,7 +10,7 @@ import numpy as np
 from gnn_ibp.converters.inverse_edges import with_inverse
 from gnn_ibp.converters.read_ahead import read_ahead
 from gnn_ibp.converters.zip_arrays import ZipArray, ZipArrays
-from gnn_ibp.edge_stream import BLOCK_EDGES, Ends
+from gnn_ibp.edges.edge_stream import BLOCK_EDGES, Ends
 from gnn_ibp.errors import FormatError
 
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from gnn_ibp.conversion.row_stream import Rows, block_rows, sample_by_pass
 from gnn_ibp.converters.read_ahead import read_ahead
 from gnn_ibp.converters.zip_arrays import ZipArray, ZipArrays
 from gnn_ibp.errors import FormatError
-from gnn_ibp.row_stream import Rows, block_rows, sample_by_pass
 from gnn_ibp.row_type import RowType
 
 

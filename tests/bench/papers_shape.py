@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from gnn_ibp.conversion.dataset_parts import DatasetParts
 from gnn_ibp.converters.ogb_table import ogb_dataset
 from gnn_ibp.converters.synthetic import WordVectorRows
-from gnn_ibp.dataset_parts import DatasetParts
 from gnn_ibp.progress import progress
 
 NAME = "ogbn-papers100M"

@@ -34,10 +34,10 @@ from papers_shape import (
 )
 
 from gnn_ibp.budget import format_bytes, parse_bytes, used_memory
-from gnn_ibp.conversion_need import ConversionNeed
+from gnn_ibp.conversion.dataset_parts import ConversionSettings
+from gnn_ibp.conversion.dataset_writer import write_dataset
+from gnn_ibp.conversion.need import ConversionNeed
 from gnn_ibp.dataset import Dataset
-from gnn_ibp.dataset_parts import ConversionSettings
-from gnn_ibp.dataset_writer import write_dataset
 
 PROGRAM_BYTES = 512 << 20
 """Of a budget, what a process that converts holds before it begins."""

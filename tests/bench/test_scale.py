@@ -7,9 +7,9 @@ import pytest
 import scale
 from papers_shape import NUM_CLASSES, DrawnEdges, PapersShape, drawn_parts, raw_bytes, write_raw_folder
 
+from gnn_ibp.conversion.dataset_writer import write_dataset
 from gnn_ibp.converters.ogb import ogb_parts
 from gnn_ibp.dataset import Dataset
-from gnn_ibp.dataset_writer import write_dataset
 
 SHAPE = PapersShape(num_nodes=3001, num_edges=40_000, num_columns=8, num_train=90, num_eval=40)
 

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import numpy as np
 
+from gnn_ibp.conversion.dataset_parts import DatasetParts
 from gnn_ibp.converters.ogb import ogb_parts
-from gnn_ibp.dataset_parts import DatasetParts
 
 PAPERS = "ogbn-papers100M"
 

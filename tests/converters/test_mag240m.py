@@ -62,7 +62,7 @@ def test_streams_can_be_entered_anywhere(
 ) -> None:
     folder = write_mag240m(tmp_path, papers, SPLIT)
     monkeypatch.setattr("gnn_ibp.converters.npy_rows.BLOCK_EDGES", 30)
-    monkeypatch.setattr("gnn_ibp.row_stream.BLOCK_BYTES", 4 * papers.features[0].nbytes)
+    monkeypatch.setattr("gnn_ibp.conversion.row_stream.BLOCK_BYTES", 4 * papers.features[0].nbytes)
     for root in (tmp_path, folder):
         parts = mag240m_parts(root, tmp_path, print)
         for first in (0, 1, 29, 30, 399):

@@ -75,7 +75,7 @@ def test_a_graph_comes_out_as_it_went_in(tmp_path: Path, save: Any, features: di
 def test_rows_are_streamed_in_blocks_and_sampled_from_all_of_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("gnn_ibp.row_stream.BLOCK_BYTES", 100)
+    monkeypatch.setattr("gnn_ibp.conversion.row_stream.BLOCK_BYTES", 100)
     for features in ({"x": DENSE}, csr(DENSE)):
         np.savez(tmp_path / "graph.npz", **GRAPH, **features)
         rows = npz_parts(tmp_path / "graph.npz").features["x"]

@@ -13,6 +13,7 @@ from ogb_folders import SmallGraph, write_raw_folder, write_split_dict
 from ogb_parts import PAPERS, edges_of, parts_of
 from some_rows import feature_rows
 
+from gnn_ibp.conversion.dataset_parts import ConversionSettings, DatasetParts
 from gnn_ibp.converters.csv_edges import CsvEdges
 from gnn_ibp.converters.csv_table import CsvRows
 from gnn_ibp.converters.ogb_table import OGB_DATASETS, ogb_dataset
@@ -20,7 +21,6 @@ from gnn_ibp.converters.prepare import convert_source, prepare
 from gnn_ibp.converters.sources import config_name, find_source
 from gnn_ibp.converters.zip_edges import ZipEdges
 from gnn_ibp.converters.zip_rows import ZipRows
-from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
 from gnn_ibp.errors import FormatError
 from gnn_ibp.graph import build_csc
 
@@ -89,7 +89,7 @@ def test_streams_can_be_entered_anywhere_and_come_in_blocks(
     write_raw_folder(tmp_path, name, graph, compress=False)
     for module in ("csv_edges", "zip_edges"):
         monkeypatch.setattr(f"gnn_ibp.converters.{module}.BLOCK_EDGES", 14)
-    monkeypatch.setattr("gnn_ibp.row_stream.BLOCK_BYTES", 5 * graph.node_feat[0].nbytes)
+    monkeypatch.setattr("gnn_ibp.conversion.row_stream.BLOCK_BYTES", 5 * graph.node_feat[0].nbytes)
     parts = parts_of(name, tmp_path)
     edges, rows = edges_of(parts), rows_of(parts, "x")
     assert max(len(src) for src, _ in parts.edge_index.blocks()) <= 14
@@ -118,7 +118,7 @@ def test_streams_of_a_large_file_hold_a_few_blocks_of_it(
     graph = SmallGraph(num_nodes=20_000, num_edges=250_000, num_columns=64)
     write_raw_folder(tmp_path, PAPERS, graph, compress=compress)
     monkeypatch.setattr("gnn_ibp.converters.zip_edges.BLOCK_EDGES", 1 << 12)
-    monkeypatch.setattr("gnn_ibp.row_stream.BLOCK_BYTES", 1 << 15)
+    monkeypatch.setattr("gnn_ibp.conversion.row_stream.BLOCK_BYTES", 1 << 15)
     parts = parts_of(PAPERS, tmp_path)
     assert min(graph.edge_index.nbytes, graph.node_feat.nbytes) > 7 << 19
     for blocks in (parts.edge_index.blocks(249_000), parts.edge_index.blocks(), parts.features["x"].blocks()):
@@ -177,8 +177,9 @@ def test_an_interrupted_conversion_goes_on_and_gives_the_same_bytes(
 ) -> None:
     graph = SmallGraph(num_nodes=3000, num_edges=9000, unlabelled=True)
     folder = write_raw_folder(tmp_path, name, graph)
-    monkeypatch.setattr("gnn_ibp.row_stream.BLOCK_BYTES", 64 * graph.node_feat[0].nbytes)
-    monkeypatch.setattr("gnn_ibp.feature_conversion.CHECKPOINT_BYTES", 640 * graph.node_feat[0].nbytes)
+    monkeypatch.setattr("gnn_ibp.conversion.row_stream.BLOCK_BYTES", 64 * graph.node_feat[0].nbytes)
+    row_bytes = graph.node_feat[0].nbytes
+    monkeypatch.setattr("gnn_ibp.conversion.feature_conversion.CHECKPOINT_BYTES", 640 * row_bytes)
     whole = convert_source(name, tmp_path / "whole", raw_root=tmp_path)
     once = iter([True])
 

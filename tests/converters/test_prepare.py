@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from some_rows import feature_rows
 
+from gnn_ibp.conversion.dataset_parts import ConversionSettings
 from gnn_ibp.converters.prepare import convert_source, prepare
 from gnn_ibp.converters.sources import CONVERTERS, config_name, find_source
 from gnn_ibp.dataset import Dataset
-from gnn_ibp.dataset_parts import ConversionSettings
 from gnn_ibp.errors import SettingsError
 
 UNDIRECTED = ConversionSettings(undirected=True)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from gnn_ibp import IBPCodec
+from gnn_ibp.conversion.dataset_parts import DatasetParts
 from gnn_ibp.converters.synthetic import NUM_CLASSES, ROWS_PER_BLOCK, draw_splits, synthetic
-from gnn_ibp.dataset_parts import DatasetParts
 
 NUM_NODES = 20_000
 

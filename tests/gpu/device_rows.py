@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gnn_ibp.device_cache import device_caches
+from gnn_ibp.device.device_cache import device_caches
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.feature_writer import write_feature_file
 from gnn_ibp.ibp2_codec import IBP2Codec

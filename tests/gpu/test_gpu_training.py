@@ -13,8 +13,8 @@ import torch
 from torch.nn.functional import cross_entropy
 
 from gnn_ibp import Dataset, FeatureStore, Loader
+from gnn_ibp.conversion.dataset_parts import ConversionSettings
 from gnn_ibp.converters.prepare import prepare
-from gnn_ibp.dataset_parts import ConversionSettings
 from gnn_ibp.samplers import NeighborSampler
 from gnn_ibp.train.model import GraphSAGE
 from gnn_ibp.train.normalize import Normalize

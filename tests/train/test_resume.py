@@ -16,8 +16,8 @@ import torch
 from resumed_runs import config, quickly, results, train_slowly
 from simt_cuda import SimtCuda
 
+from gnn_ibp.conversion.dataset_parts import ConversionSettings
 from gnn_ibp.converters.prepare import convert_source
-from gnn_ibp.dataset_parts import ConversionSettings
 from gnn_ibp.disk_file import NewFile
 from gnn_ibp.train import checkpoint_folder, loop
 from gnn_ibp.train import checkpoints as checkpoints_module

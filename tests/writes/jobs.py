@@ -12,11 +12,11 @@ from bad_server import Served, serving
 from kill_conversion import make_everything_small
 from ogb_folders import SmallGraph, write_raw_folder
 
-from gnn_ibp.conversion_need import ConversionNeed
+from gnn_ibp.conversion.need import ConversionNeed
 from gnn_ibp.converters import archive, download, ogb
 from gnn_ibp.converters.ogb_table import ogb_dataset
 from gnn_ibp.dataset import Dataset
-from gnn_ibp.edge_sort_plan import EdgeSortPlan
+from gnn_ibp.edges.edge_sort_plan import EdgeSortPlan
 from gnn_ibp.train import cli, commands, run  # noqa: F401, these two are imported late
 
 NUM_NODES, NUM_EDGES = 300, 1500

@@ -8,8 +8,9 @@ from typing import Any
 
 from gnn_ibp.codec import codec_candidates, codec_from_params
 from gnn_ibp.column_stats import ColumnFacts, ColumnStats
+from gnn_ibp.conversion.dataset_parts import ConversionSettings
+from gnn_ibp.conversion.row_stream import Rows, RowStream
 from gnn_ibp.dataset_meta import FeatureInfo
-from gnn_ibp.dataset_parts import ConversionSettings
 from gnn_ibp.disk_file import DiskFile
 from gnn_ibp.feature_writer import FeatureFileWriter
 from gnn_ibp.fit_sample import fit_sample
@@ -18,7 +19,6 @@ from gnn_ibp.futures import finish_oldest
 from gnn_ibp.journal import Journal
 from gnn_ibp.progress import progress
 from gnn_ibp.row_codec import RowCodec, smallest
-from gnn_ibp.row_stream import Rows, RowStream
 from gnn_ibp.stages import Stages
 
 CHECKPOINT_BYTES = 256 << 20

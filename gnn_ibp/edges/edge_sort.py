@@ -10,16 +10,16 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gnn_ibp.csc_output import CscArrays, CscFiles, CscOutput, CscPaths
-from gnn_ibp.edge_runs import EdgeRuns, LoadedRuns
-from gnn_ibp.edge_sort_plan import EdgeSortPlan
-from gnn_ibp.edge_stream import EdgeStream
+from gnn_ibp.edges.csc_output import CscArrays, CscFiles, CscOutput, CscPaths
+from gnn_ibp.edges.edge_runs import EdgeRuns, LoadedRuns
+from gnn_ibp.edges.edge_sort_plan import EdgeSortPlan
+from gnn_ibp.edges.edge_stream import EdgeStream
+from gnn_ibp.edges.run_files import RunFiles
+from gnn_ibp.edges.run_memory import RunMemory
 from gnn_ibp.futures import finish_oldest, worker
 from gnn_ibp.journal import Journal
 from gnn_ibp.progress import progress
 from gnn_ibp.rows import Bytes
-from gnn_ibp.run_files import RunFiles
-from gnn_ibp.run_memory import RunMemory
 from gnn_ibp.stages import Stages
 
 Ids = NDArray[np.int64]

@@ -7,11 +7,11 @@ from numpy.typing import ArrayLike
 from torch import Tensor
 
 from gnn_ibp.cuda import Cuda
+from gnn_ibp.device.locked_memory import LockedMemory
+from gnn_ibp.device.staging import BUFFER_BYTES, StagingRing
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.host_tiers import HostTiers, Served
-from gnn_ibp.locked_memory import LockedMemory
 from gnn_ibp.read_request import Out, ReadRequest, check_wanted, device_bytes
-from gnn_ibp.staging import BUFFER_BYTES, StagingRing
 
 
 class CopiedTiers:

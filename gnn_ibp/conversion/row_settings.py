@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 
-from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
+from gnn_ibp.conversion.dataset_parts import ConversionSettings, DatasetParts
 from gnn_ibp.errors import SettingsError
 from gnn_ibp.format import check_align
 from gnn_ibp.ibp2.split import Split

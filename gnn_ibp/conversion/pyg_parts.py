@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from gnn_ibp.dataset_parts import DatasetParts
-from gnn_ibp.row_stream import ArrayRows, RandomAccessRows, RowStream
-from gnn_ibp.sparse_rows import sparse_tensor_rows
-from gnn_ibp.splits import DISJOINT
+from gnn_ibp.conversion.dataset_parts import DatasetParts
+from gnn_ibp.conversion.row_stream import ArrayRows, RandomAccessRows, RowStream
+from gnn_ibp.conversion.sparse_rows import sparse_tensor_rows
+from gnn_ibp.conversion.splits import DISJOINT
 
 if TYPE_CHECKING:
     from torch_geometric.data import Data

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from gnn_ibp import ops
 from gnn_ibp.cuda import Cuda, Event
-from gnn_ibp.locked_memory import LockedMemory
+from gnn_ibp.device.locked_memory import LockedMemory
 from gnn_ibp.ops.device import COUNT_WORDS, GatherCounts
 
 

@@ -7,12 +7,12 @@ from typing import Any, Literal
 from numpy.typing import NDArray
 
 from gnn_ibp.column_stats import ColumnFacts
-from gnn_ibp.edge_stream import EdgeStream, both_ends
+from gnn_ibp.conversion.row_stream import RandomAccessRows, RowStream
+from gnn_ibp.edges.edge_stream import EdgeStream, both_ends
 from gnn_ibp.errors import SettingsError
 from gnn_ibp.format import IN_PLACE, LAYOUTS, check_align
 from gnn_ibp.graph import Graph
 from gnn_ibp.ibp_codec import IBPCodec, Threshold, check_chunk_bits, threshold_percent
-from gnn_ibp.row_stream import RandomAccessRows, RowStream
 
 Format = int | Literal["auto"] | None
 """1 or 2, of rows; "auto" for the one that saves more; None where nobody said."""

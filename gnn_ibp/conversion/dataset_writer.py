@@ -12,24 +12,24 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnn_ibp.budget import free_memory
-from gnn_ibp.conversion_folder import ConversionFolder, refuse_existing
-from gnn_ibp.conversion_need import ConversionNeed
+from gnn_ibp.conversion.dataset_parts import ConversionSettings, DatasetParts
+from gnn_ibp.conversion.feature_conversion import FeatureConversion
+from gnn_ibp.conversion.folder import ConversionFolder, refuse_existing
+from gnn_ibp.conversion.labels import checked_num_classes, label_blocks
+from gnn_ibp.conversion.need import ConversionNeed
+from gnn_ibp.conversion.row_settings import check_row_settings, divides
+from gnn_ibp.conversion.row_stream import RowStream, TakenRows, checked_rows
+from gnn_ibp.conversion.splits import Split, checked_splits, split_blocks
+from gnn_ibp.conversion.topology_writer import TopologyWriter, permuted_blocks
 from gnn_ibp.dataset_meta import EDGE, NAME, NODE, ArrayInfo, FeatureInfo, Meta, file_info
-from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
 from gnn_ibp.disk_file import NewFile
-from gnn_ibp.feature_conversion import FeatureConversion
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.feature_writer import FeatureFileWriter
 from gnn_ibp.ibp_codec import IBPCodec
-from gnn_ibp.labels import checked_num_classes, label_blocks
 from gnn_ibp.npy import read_npy, write_npy_blocks
 from gnn_ibp.progress import Say
 from gnn_ibp.report import stage_lines
-from gnn_ibp.row_settings import check_row_settings, divides
-from gnn_ibp.row_stream import RowStream, TakenRows, checked_rows
-from gnn_ibp.splits import Split, checked_splits, split_blocks
 from gnn_ibp.stages import Stages
-from gnn_ibp.topology_writer import TopologyWriter, permuted_blocks
 from gnn_ibp.version import __version__
 
 _ATTRIBUTE = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")

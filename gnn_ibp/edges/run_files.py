@@ -7,8 +7,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from gnn_ibp.disk_file import DiskFile
-from gnn_ibp.edge_runs import LoadedRuns
-from gnn_ibp.edge_sort_plan import EdgeSortPlan
+from gnn_ibp.edges.edge_runs import LoadedRuns
+from gnn_ibp.edges.edge_sort_plan import EdgeSortPlan
 from gnn_ibp.growing_file import GrowingFile
 from gnn_ibp.journal import Journal
 from gnn_ibp.rows import Bytes

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from torch import Tensor
 
 from gnn_ibp.cuda import Cuda, Event
-from gnn_ibp.locked_memory import LockedMemory
+from gnn_ibp.device.locked_memory import LockedMemory
 
 BUFFER_BYTES = 8 << 20
 NUM_BUFFERS = 4

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gnn_ibp.budget import format_bytes
-from gnn_ibp.dataset_parts import ConversionSettings, DatasetParts
-from gnn_ibp.edge_sort_plan import EdgeSortPlan
+from gnn_ibp.conversion.dataset_parts import ConversionSettings, DatasetParts
+from gnn_ibp.edges.edge_sort_plan import EdgeSortPlan
 from gnn_ibp.errors import SettingsError
 from gnn_ibp.fit_sample import fit_sample_bytes
 

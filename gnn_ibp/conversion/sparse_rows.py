@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from gnn_ibp.row_stream import Rows, block_rows, sample_by_pass, skip_rows
+from gnn_ibp.conversion.row_stream import Rows, block_rows, sample_by_pass, skip_rows
 from gnn_ibp.row_type import DTYPES, RowType, dtype_name
 
 _BITS = {torch.bfloat16: torch.int16} | {

@@ -7,7 +7,7 @@ from typing import Any, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gnn_ibp.edge_sort_plan import EdgeSortPlan
+from gnn_ibp.edges.edge_sort_plan import EdgeSortPlan
 from gnn_ibp.growing_file import GrowingArray
 from gnn_ibp.journal import Journal
 

@@ -12,16 +12,16 @@ from torch import Tensor
 from gnn_ibp import ops
 from gnn_ibp.cache import RowCache
 from gnn_ibp.cuda import Cuda
-from gnn_ibp.device_decoder import DeviceDecoder
+from gnn_ibp.device.device_decoder import DeviceDecoder
+from gnn_ibp.device.locked_memory import LockedMemory
+from gnn_ibp.device.lookup import Lookup, Lookups
+from gnn_ibp.device.staged_rows import StagedRows, buffer_bytes, rows_per_buffer
+from gnn_ibp.device.staging import StagingRing
 from gnn_ibp.feature_file import FeatureFile
 from gnn_ibp.host_tiers import Served
-from gnn_ibp.locked_memory import LockedMemory
-from gnn_ibp.lookup import Lookup, Lookups
 from gnn_ibp.ops.device import GatherCounts
 from gnn_ibp.read_request import DeviceRequest, Out, bad_places
 from gnn_ibp.rows import EncodedRows, Ids, RowIndex
-from gnn_ibp.staged_rows import StagedRows, buffer_bytes, rows_per_buffer
-from gnn_ibp.staging import StagingRing
 
 Stage = Callable[[Ids, EncodedRows], None]
 """Puts the rows of some ids into a staging buffer."""

@@ -11,15 +11,15 @@ from gnn_ibp import ops
 from gnn_ibp.cache import CACHE_ALIGN, RowCache
 from gnn_ibp.cache_plan import CachePlan, CachePlans, plan_caches
 from gnn_ibp.cuda import Cuda, PinError
-from gnn_ibp.device_decoder import decodes
-from gnn_ibp.device_slab import DeviceSlab
+from gnn_ibp.device.device_decoder import decodes
+from gnn_ibp.device.device_slab import DeviceSlab
+from gnn_ibp.device.locked_memory import LockedMemory
+from gnn_ibp.device.staged_rows import buffer_bytes, signed
+from gnn_ibp.device.staging import StagingRing
 from gnn_ibp.feature_file import FeatureFile
-from gnn_ibp.locked_memory import LockedMemory
 from gnn_ibp.ops.device import SECTOR_BYTES, DeviceSource
 from gnn_ibp.rows import AnyIds, EncodedRows
 from gnn_ibp.slabs import HostSlab, InPlaceSlab, Slab, fill
-from gnn_ibp.staged_rows import buffer_bytes, signed
-from gnn_ibp.staging import StagingRing
 
 FILL_DEVICE_ROW_BYTES = 48
 """Host memory that `device_caches` takes for each row while it works: its tables on their way, and lists."""

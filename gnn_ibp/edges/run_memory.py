@@ -5,8 +5,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gnn_ibp.edge_runs import LoadedRuns
-from gnn_ibp.edge_sort_plan import EdgeSortPlan
+from gnn_ibp.edges.edge_runs import LoadedRuns
+from gnn_ibp.edges.edge_sort_plan import EdgeSortPlan
 from gnn_ibp.rows import Bytes
 
 Ids = NDArray[np.int64]

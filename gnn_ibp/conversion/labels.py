@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from gnn_ibp.splits import Split, split_blocks
+from gnn_ibp.conversion.splits import Split, split_blocks
 
 Ids = NDArray[np.int64]
 

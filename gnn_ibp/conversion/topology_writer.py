@@ -7,15 +7,15 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from gnn_ibp.csc_output import CscPaths
-from gnn_ibp.dataset_parts import DatasetParts
-from gnn_ibp.edge_sort import write_csc
-from gnn_ibp.edge_sort_plan import EdgeSortPlan
-from gnn_ibp.edge_stream import as_edge_stream
+from gnn_ibp.conversion.dataset_parts import DatasetParts
+from gnn_ibp.edges.csc_output import CscPaths
+from gnn_ibp.edges.edge_sort import write_csc
+from gnn_ibp.edges.edge_sort_plan import EdgeSortPlan
+from gnn_ibp.edges.edge_stream import as_edge_stream
+from gnn_ibp.edges.run_files import remove_runs
 from gnn_ibp.graph import Graph
 from gnn_ibp.journal import Journal
 from gnn_ibp.npy import read_npy, write_npy, write_npy_blocks
-from gnn_ibp.run_files import remove_runs
 from gnn_ibp.stages import Stages
 
 Ids = NDArray[np.int64]

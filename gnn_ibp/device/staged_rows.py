@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from gnn_ibp.device_decoder import DeviceDecoder
+from gnn_ibp.device.device_decoder import DeviceDecoder
+from gnn_ibp.device.staging import BUFFER_BYTES, StagingBuffer
 from gnn_ibp.ops.device import COUNT_WORDS, SECTOR_BYTES, DeviceSource
 from gnn_ibp.row_codec import RowCodec
 from gnn_ibp.rows import GROUP, PAD_BYTES, EncodedRows, Ids, RowIndex
-from gnn_ibp.staging import BUFFER_BYTES, StagingBuffer
 
 _TABLE_ALIGN = 16
 _SLAB_ALIGN = 256

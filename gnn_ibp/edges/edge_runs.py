@@ -7,8 +7,8 @@ from typing import NamedTuple, Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from gnn_ibp.edge_sort_plan import EdgeSortPlan
-from gnn_ibp.edge_stream import EdgeStream, Ends, check_block, check_end
+from gnn_ibp.edges.edge_sort_plan import EdgeSortPlan
+from gnn_ibp.edges.edge_stream import EdgeStream, Ends, check_block, check_end
 from gnn_ibp.futures import worker
 from gnn_ibp.progress import progress
 from gnn_ibp.rows import Bytes

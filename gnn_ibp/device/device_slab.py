@@ -5,9 +5,9 @@ from torch import Tensor
 
 from gnn_ibp import ops
 from gnn_ibp.cuda import Cuda
+from gnn_ibp.device.staging import StagingRing
 from gnn_ibp.rows import PAD_BYTES, EncodedRows, Ids, RowIndex
 from gnn_ibp.slabs import held_range
-from gnn_ibp.staging import StagingRing
 
 
 class DeviceSlab:
