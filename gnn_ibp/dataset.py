@@ -31,7 +31,7 @@ from gnn_ibp.row_type import dtype_name
 if TYPE_CHECKING:
     from torch_geometric.data import Data  # takes seconds, which a conversion can do without
 
-TWIN_ROWS = 64
+TWIN_ROWS = 4096
 """Rows of a raw twin that are compared with those it was made of, whenever it is opened."""
 
 
@@ -269,7 +269,8 @@ class Dataset:
         return self._feature(name).statistics
 
     def _check_twin(self, name: str, twin: FeatureFile) -> None:
-        """FormatError unless `twin` has the rows of the feature: it may be of an older data set."""
+        """FormatError unless `twin` has the rows of the feature, as far as some of them tell: it may be of an
+        older data set. `gnn-ibp verify` looks at all."""
         if not twin.num_rows or not twin.row_bytes:
             return
         ids = np.linspace(0, twin.num_rows - 1, min(twin.num_rows, TWIN_ROWS)).astype(np.int64)

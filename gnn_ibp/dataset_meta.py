@@ -170,9 +170,11 @@ class Meta:
         """Names of the files with rows of features."""
         return {info.file for info in self.features.values()}
 
-    def raw_twins(self, folder: Path) -> list[Path]:
-        """The files with raw rows that were made beside the encoded ones in the data set's folder."""
-        return [twin for name in self.features if (twin := folder / f"{name}.raw.ibp").exists()]
+    def raw_twins(self, folder: Path) -> list[tuple[Path, FeatureInfo]]:
+        """The files with raw rows that were made beside the encoded ones in the data set's folder, and of
+        which features they are."""
+        twins = [(folder / f"{name}.raw.ibp", info) for name, info in self.features.items()]
+        return [(twin, info) for twin, info in twins if twin.exists()]
 
     @property
     def content(self) -> str | None:
@@ -210,6 +212,8 @@ class Meta:
         ):
             if rows_of.get(kind) != num_rows:
                 raise ValueError(f"{name!r} has {num_rows} rows, the graph has {rows_of.get(kind)} {kind}s")
+        for array in self.arrays.values():
+            np.dtype(array.dtype)  # TypeError where there is none
         for name, file in self.files.items():
             if Path(name).name != name:
                 raise ValueError(f"it names the file {name!r}, which is not in its folder")

@@ -167,7 +167,7 @@ class FeatureFile:
         if result.failure == "cut short":
             raise FormatError(
                 f"{self.path} is cut short: {self.file_bytes} bytes expected, {self._file.size_now()} are "
-                f"there; rows {first} to {last} cannot be read"
+                f"there; rows {first} to {last} cannot be read: copy or convert it again"
             )
         if result.failure:
             raise OSError(

@@ -18,6 +18,7 @@ import gnn_ibp
 from gnn_ibp.budget import free_memory, parse_bytes
 from gnn_ibp.conversion.dataset_parts import ConversionSettings, parse_format
 from gnn_ibp.converters.sources import config_name
+from gnn_ibp.dataset_meta import NAME as META
 from gnn_ibp.errors import SettingsError
 from gnn_ibp.train.flags import check_flags, parse
 from gnn_ibp.train.precision import Precision
@@ -160,7 +161,7 @@ class Config:
         _require(not missing, "hot_set", self.hot_set, "a file that is there")
 
     def check_outputs(self) -> None:
-        """Raises SettingsError where a file could not be written at the end of the run."""
+        """Raises SettingsError where a file could not be written at the end, or is one the run reads."""
         if self.save and self.report and self.save.resolve() == self.report.resolve():
             raise SettingsError(f"--save and --report both name {self.save}: name two files")
         for name in ("save", "report"):
@@ -173,6 +174,25 @@ class Config:
                     f"{_flag(name)} {path} cannot be written: it must be a file in a folder that is there "
                     "and may be written to"
                 )
+            self._check_no_input(name, path)
+        if self.checkpoint:
+            self._check_no_input("checkpoint", self.checkpoint / "any")
+
+    def _check_no_input(self, name: str, path: Path) -> None:
+        """Raises SettingsError where the file `path`, which --`name` is to write, is read by the run."""
+        kind, _, source = self.dataset.partition(":")
+        inputs = [
+            self.config,
+            Path(self.hot_set),
+            Path(source).expanduser() if kind.lower() == "npz" else None,
+        ]
+        if any(file and file.resolve() == path.resolve() for file in inputs):
+            raise SettingsError(f"{_flag(name)} {path} is a file that the run reads: name another one")
+        folder = path.resolve().parent
+        if (folder / META).exists() and (folder / "indptr.npy").exists():
+            raise SettingsError(
+                f"{_flag(name)} {getattr(self, name)} lies in the folder of a data set: name another place"
+            )
 
     def conversion(self) -> ConversionSettings:
         """How the data set is to be written where it is missing."""

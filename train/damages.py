@@ -4,10 +4,16 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 
+import numpy as np
+
+from gnn_ibp.content_sum import ContentSum, piece_rows
 from gnn_ibp.dataset import Dataset
 from gnn_ibp.dataset_meta import Meta, file_info
 from gnn_ibp.errors import ForeignFileError, FormatError
 from gnn_ibp.feature_file import FeatureFile
+
+PIECES = 64
+"""Of a content's checksum, that are read at a time."""
 
 
 def damages(path: Path) -> Iterator[str]:
@@ -39,8 +45,12 @@ def _folder_damages(path: Path) -> Iterator[str]:
             lines += _member_damages(file)
         whole &= not lines
         yield from lines
-    for twin in meta.raw_twins(path):
-        yield from _member_damages(twin)
+    for twin, info in meta.raw_twins(path):
+        lines = list(_member_damages(twin))
+        if not lines and info.content not in (None, _content(twin)):
+            lines = [f"{twin}: holds other rows than {info.file}; delete it, it is made again"]
+        whole &= not lines
+        yield from lines
     if whole:
         yield from _contradictions(path)
 
@@ -58,6 +68,19 @@ def _contradictions(path: Path) -> Iterator[str]:
             read()
         except FormatError as error:
             yield str(error)
+
+
+def _content(path: Path) -> str:
+    """The checksum of the rows of a feature file."""
+    with FeatureFile.open(path) as file:
+        content = ContentSum(file.row_bytes)
+        step = PIECES * piece_rows(file.row_bytes)
+        for first in range(0, file.num_rows if file.row_bytes else 0, step):
+            ids = np.arange(first, min(first + step, file.num_rows))
+            rows = np.empty((len(ids), file.row_bytes), np.uint8)
+            file.read(ids, file.row_type.from_bytes(rows))
+            content.add(rows)
+        return content.state
 
 
 def _member_damages(path: Path) -> Iterator[str]:

@@ -23,6 +23,7 @@ _DISKS = {
     errno.EACCES: _DENIED,
     errno.EPERM: _DENIED,
 }
+_GONE = "nobody reads what is said any more, so the work was ended; send it to a file"
 """Cause, and what helps beside choosing another folder."""
 
 _FOLDERS = {"train": "--root, --raw-root, --save, --report", "convert": "OUT, --raw-root"}
@@ -53,6 +54,8 @@ def _message(error: BaseException, command: str) -> str:
 
 
 def _message_of_disk(error: OSError, command: str) -> str:
+    if error.errno == errno.EPIPE:
+        return _GONE
     where = f"{error.filename}: " if error.filename else ""
     if error.errno not in _DISKS or error.strerror != os.strerror(error.errno):  # it has words of its own
         return f"{where}{error.strerror}"

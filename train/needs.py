@@ -78,14 +78,15 @@ def needs_of_run(
     nodes: Mapping[str, Tensor],
     batches: BatchNeeds,
     *,
+    raw: bool,
     hot_rows: bool,
     on_device: bool,
     device_cache: int,
 ) -> Needs:
     """To be asked when labels and splits are in memory, and nothing else of the data set.
 
-    hot_rows: whether rows will be chosen for a cache. on_device: the model trains on one, which has a cache
-    of `device_cache` bytes.
+    raw: rows are read, and cached, as they are. hot_rows: whether rows will be chosen for a cache.
+    on_device: the model trains on one, which has a cache of `device_cache` bytes.
     """
     x, num_nodes = ds.features["x"], ds.num_nodes
     labels = labels_bytes(ds, nodes)
@@ -99,7 +100,7 @@ def needs_of_run(
         minibatches=batches.minibatches,
         model=batches.model,
         num_rows=x.num_rows,
-        row_bytes=-(-x.stored_bytes // max(1, x.num_rows)),
+        row_bytes=x.row_type.row_bytes if raw else -(-x.stored_bytes // max(1, x.num_rows)),
         choosing=choosing_bytes(num_nodes) if hot_rows else 0,
         hot_id_bytes=4 if num_nodes <= 1 << 31 else 8,
         filling_row=FILL_DEVICE_ROW_BYTES if on_device else FILL_ROW_BYTES,

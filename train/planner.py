@@ -52,6 +52,7 @@ class Planner:
             ds,
             nodes,
             self._batch_needs(shape),
+            raw=config.raw,
             hot_rows=config.hot_set != "none" and (asked != 0 or device_cache > 0),
             on_device=on_device,
             device_cache=device_cache,

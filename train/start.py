@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
@@ -24,8 +25,21 @@ def _leave(*_: object) -> None:
     os._exit(INTERRUPTED)
 
 
+def open_closed_outputs() -> None:
+    """What is said goes nowhere where the process was started without a place for it; no file that is opened
+    later gets that descriptor."""
+    for name, descriptor in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            null = os.open(os.devnull, os.O_RDWR)
+            if null != descriptor:
+                os.dup2(null, descriptor)
+                os.close(null)
+            setattr(sys, name, os.fdopen(descriptor, "r" if descriptor == 0 else "w", closefd=False))
+
+
 def main(args: Sequence[str] | None = None) -> int:
     """The command `gnn-ibp`; by default with the arguments of the process."""
+    open_closed_outputs()
     with loading():
         from gnn_ibp.train.cli import main as run
     return run(args)

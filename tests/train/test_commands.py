@@ -11,6 +11,7 @@ from gnn_ibp import Dataset
 from gnn_ibp.dataset_meta import file_info
 from gnn_ibp.errors import SettingsError
 from gnn_ibp.feature_file import FeatureFile
+from gnn_ibp.feature_writer import FeatureFileWriter
 from gnn_ibp.train.cli import main
 from gnn_ibp.train.commands import convert, info, info_text, verify
 
@@ -174,6 +175,21 @@ def test_verify_names_file_block_and_rows(dataset: Dataset, capsys: pytest.Captu
     assert "indices.npy: has another checksum" in out
     assert out.splitlines()[-1].endswith("4 damages found")
     assert verify(dataset.path / "x.ibp") == 1
+
+
+def test_verify_tells_a_raw_twin_of_which_a_single_row_is_another(
+    dataset: Dataset, capsys: pytest.CaptureFixture[str]
+) -> None:
+    twin = dataset.raw_twin()
+    with FeatureFile.open(twin) as file:
+        rows = np.empty(X.shape, X.dtype)
+        file.read(np.arange(len(rows)), rows)
+        rows[1234, 0] += 1
+        with FeatureFileWriter(twin, file.codec, file.row_type) as writer:
+            writer.append(rows)
+    assert verify(dataset.path) == 1
+    damage, found = capsys.readouterr().out.splitlines()
+    assert "x.raw.ibp: holds other rows than x.ibp; delete it" in damage and "1 damage found" in found
 
 
 def test_verify_opens_a_feature_file_once(dataset: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,6 +147,28 @@ def test_output_that_would_replace_a_device_or_a_pipe_is_refused(tmp_path: Path,
         config_from_args([f"--{name}", str(tmp_path / "pipe")]).check_outputs()
 
 
+@pytest.mark.parametrize("name", ["save", "report"])
+def test_outputs_take_no_place_of_inputs(tmp_path: Path, name: str) -> None:
+    data, config, ids = (tmp_path / file for file in ("graph.npz", "mine.toml", "hot.npy"))
+    for file in (data, config, ids):
+        file.touch()
+    args = ["--dataset", f"npz:{data}", "--config", str(config), "--hot-set", str(ids)]
+    for file in (data, config, ids):
+        with pytest.raises(SettingsError, match=f"--{name} .*{file.name} is a file that the run reads"):
+            config_from_args([*args, f"--{name}", str(file)]).check_outputs()
+    config_from_args([*args, f"--{name}", str(tmp_path / "out")]).check_outputs()
+
+
+@pytest.mark.parametrize("flag", ["--save", "--report", "--checkpoint"])
+def test_outputs_lie_in_no_data_set(tmp_path: Path, flag: str) -> None:
+    (tmp_path / "meta.json").touch()
+    config_from_args([flag, str(tmp_path / "out")]).check_outputs()
+    (tmp_path / "indptr.npy").touch()
+    place = tmp_path if flag == "--checkpoint" else tmp_path / "x.ibp"
+    with pytest.raises(SettingsError, match=f"{flag} .* lies in the folder of a data set"):
+        config_from_args([flag, str(place)]).check_outputs()
+
+
 def test_weights_and_report_are_two_files(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     args = ["--save", str(tmp_path / "out"), "--report", str(tmp_path / "folder" / ".." / "out")]

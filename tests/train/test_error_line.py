@@ -2,11 +2,13 @@
 
 import errno
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from gnn_ibp import Dataset
 from gnn_ibp.errors import KEPT, SettingsError
 from gnn_ibp.train.cli import main
 from gnn_ibp.train.error_line import error_line
@@ -33,6 +35,10 @@ def of_disk(number: int, path: str | None = FILE) -> OSError:
             of_disk(errno.EIO),
             f"{FILE}: cannot be read or written, the disk or the way to it fails: look at the disk, or "
             f"choose another folder{OUT}",
+        ),
+        (
+            of_disk(errno.EPIPE, None),
+            "nobody reads what is said any more, so the work was ended; send it to a file",
         ),
         (
             of_disk(errno.EROFS),
@@ -71,3 +77,11 @@ def test_output_that_cannot_be_written_is_told_once(
     assert capsys.readouterr().err == (
         "gnn-ibp: the disk is full, or a quota: free some space, or choose another folder\n"
     )
+
+
+@pytest.mark.parametrize("closed", [">&-", "2>&-", "<&- >&- 2>&-"])
+def test_what_is_said_may_go_nowhere(tmp_path: Path, closed: str) -> None:
+    program = f'"{sys.executable}" -c "from gnn_ibp.train.start import main; raise SystemExit(main())"'
+    ran = subprocess.run(f'{program} convert synthetic:300 "{tmp_path}/out" {closed}', shell=True)
+    assert ran.returncode == 0
+    assert Dataset.open(tmp_path / "out").num_nodes == 300

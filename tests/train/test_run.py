@@ -80,6 +80,11 @@ def test_losses_are_the_same_in_every_row_format(tmp_path: Path, base: dict[str,
     assert Dataset.open(tmp_path / "data" / "synthetic-2000").row_format() == int(version)
 
 
+@pytest.mark.parametrize("args", [[], ["--raw"]], ids=["encoded", "raw"])
+def test_a_cache_of_any_size_gets_room_for_all_rows(root: Path, tmp_path: Path, args: list[str]) -> None:
+    assert run(root, tmp_path, *args)["caches"]["cache"]["rows"] == 2000
+
+
 def test_seed_changes_the_losses(root: Path, tmp_path: Path, base: dict[str, Any]) -> None:
     assert results(run(root, tmp_path, "--seed", "1")) != results(base)
 
