@@ -18,7 +18,7 @@ from gnn_ibp.conversion.dataset_parts import ConversionSettings, DatasetParts, F
 from gnn_ibp.conversion.dataset_writer import write_dataset, write_raw_twin
 from gnn_ibp.conversion.pyg_parts import pyg_parts
 from gnn_ibp.conversion.row_stream import Rows, RowStream, as_random_access, as_stream
-from gnn_ibp.dataset_meta import ArrayInfo, FeatureInfo, Meta
+from gnn_ibp.dataset_meta import ArrayInfo, FeatureInfo, Meta, raw_twin_name
 from gnn_ibp.disk_file import DiskFile
 from gnn_ibp.errors import FormatError, unknown_name
 from gnn_ibp.feature_file import FeatureFile
@@ -252,7 +252,7 @@ class Dataset:
 
     def raw_twin(self, name: str = "x") -> Path:
         """The file beside that of the feature `name` that stores every row raw; written at the first call."""
-        path = self.path / f"{name}.raw.ibp"
+        path = self.path / raw_twin_name(name)
         if not path.exists():
             try:
                 with self.feature_file(name) as file:

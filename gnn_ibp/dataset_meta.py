@@ -170,11 +170,9 @@ class Meta:
         """Names of the files with rows of features."""
         return {info.file for info in self.features.values()}
 
-    def raw_twins(self, folder: Path) -> list[tuple[Path, FeatureInfo]]:
-        """The files with raw rows that were made beside the encoded ones in the data set's folder, and of
-        which features they are."""
-        twins = [(folder / f"{name}.raw.ibp", info) for name, info in self.features.items()]
-        return [(twin, info) for twin, info in twins if twin.exists()]
+    def raw_twins(self, folder: Path) -> dict[str, Path]:
+        """By feature, the files with raw rows that were made beside the encoded ones in the folder."""
+        return {name: twin for name in self.features if (twin := folder / raw_twin_name(name)).exists()}
 
     @property
     def content(self) -> str | None:
@@ -276,6 +274,11 @@ class Meta:
             raise FormatError(f"{path} cannot be used: {what}") from error
         finally:
             file.close()
+
+
+def raw_twin_name(feature: str) -> str:
+    """That of the file beside the encoded one that stores every row of `feature` raw."""
+    return f"{feature}.raw.ibp"
 
 
 def file_info(path: Path, title: str | None = None) -> FileInfo:

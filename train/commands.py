@@ -91,7 +91,7 @@ def info_text(path: Path) -> str:
     if files:
         lines += ["", *feature_lines(files)]
     sizes = {name: info.num_bytes for name, info in meta.files.items()}
-    sizes |= {twin.name: twin.stat().st_size for twin, _ in meta.raw_twins(path)}
+    sizes |= {twin.name: twin.stat().st_size for twin in meta.raw_twins(path).values()}
     rows = [[name, format_bytes(size)] for name, size in sizes.items()]
     lines += ["", *table([["file", "size"], *rows, ["total", format_bytes(sum(sizes.values()))]])]
     return "\n".join(lines)

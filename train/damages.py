@@ -11,6 +11,7 @@ from gnn_ibp.dataset import Dataset
 from gnn_ibp.dataset_meta import Meta, file_info
 from gnn_ibp.errors import ForeignFileError, FormatError
 from gnn_ibp.feature_file import FeatureFile
+from gnn_ibp.progress import progress
 
 PIECES = 64
 """Of a content's checksum, that are read at a time."""
@@ -45,7 +46,8 @@ def _folder_damages(path: Path) -> Iterator[str]:
             lines += _member_damages(file)
         whole &= not lines
         yield from lines
-    for twin, info in meta.raw_twins(path):
+    for name, twin in meta.raw_twins(path).items():
+        info = meta.features[name]
         lines = list(_member_damages(twin))
         if not lines and info.content not in (None, _content(twin)):
             lines = [f"{twin}: holds other rows than {info.file}; delete it, it is made again"]
@@ -60,9 +62,8 @@ def _contradictions(path: Path) -> Iterator[str]:
     dataset = Dataset.open(path)
     parts: list[Callable[[], object]] = [lambda: dataset.graph, lambda: dataset.y, lambda: dataset.split]
     parts += [partial(dataset.array, name) for name in dataset.arrays]
-    for name in dataset.features:
-        parts += [partial(dataset.feature_file, name)]
-        parts += [partial(dataset.feature_file, name, raw=True)] * (path / f"{name}.raw.ibp").exists()
+    parts += [partial(dataset.feature_file, name) for name in dataset.features]
+    parts += [partial(dataset.feature_file, name, raw=True) for name in dataset.meta.raw_twins(path)]
     for read in parts:
         try:
             read()
@@ -72,7 +73,10 @@ def _contradictions(path: Path) -> Iterator[str]:
 
 def _content(path: Path) -> str:
     """The checksum of the rows of a feature file."""
-    with FeatureFile.open(path) as file:
+    with (
+        FeatureFile.open(path) as file,
+        progress(f"comparing {path.name}", file.num_rows, "rows") as bar,
+    ):
         content = ContentSum(file.row_bytes)
         step = PIECES * piece_rows(file.row_bytes)
         for first in range(0, file.num_rows if file.row_bytes else 0, step):
@@ -80,6 +84,7 @@ def _content(path: Path) -> str:
             rows = np.empty((len(ids), file.row_bytes), np.uint8)
             file.read(ids, file.row_type.from_bytes(rows))
             content.add(rows)
+            bar.update(len(rows))
         return content.state
 
 

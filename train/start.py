@@ -25,7 +25,7 @@ def _leave(*_: object) -> None:
     os._exit(INTERRUPTED)
 
 
-def open_closed_outputs() -> None:
+def open_closed_streams() -> None:
     """What is said goes nowhere where the process was started without a place for it; no file that is opened
     later gets that descriptor."""
     for name, descriptor in (("stdin", 0), ("stdout", 1), ("stderr", 2)):
@@ -39,7 +39,7 @@ def open_closed_outputs() -> None:
 
 def main(args: Sequence[str] | None = None) -> int:
     """The command `gnn-ibp`; by default with the arguments of the process."""
-    open_closed_outputs()
+    open_closed_streams()
     with loading():
         from gnn_ibp.train.cli import main as run
     return run(args)
